@@ -23,7 +23,7 @@ from halfmask.query import semantics
 from halfmask.query.collect import collect
 from halfmask.query.groups import Groups, KeyColumn
 from halfmask.query.run import Session
-from halfmask.query.semantics import publish
+from halfmask.query.semantics import publish_groups
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,7 +111,7 @@ def main() -> None:
         before = time.process_time()
         best = semantics.choose_complete(groups, effort=given.effort)
         used = time.process_time() - before
-        publish(groups, best)
+        publish_groups(groups, best)
         other, greedy = semantics.choose_selective(groups), semantics.choose_greedily(groups)
         print(
             f"{name:18}{len(groups):8}{used:8.1f}{best.gap:10.4%}{best.people(groups):8}"

@@ -23,7 +23,7 @@ import halfmask as hm
 from halfmask.query import semantics
 from halfmask.query.groups import Groups, KeyColumn
 from halfmask.query.run import Session
-from halfmask.query.semantics import publish
+from halfmask.query.semantics import publish_groups
 from halfmask.table.hierarchies import Flat, Tree
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def main() -> None:
         # Each part of each row is counted as well, with its distinct values.
         "conditional_figures": overhead(given.rows, 18_109, given.repeat, more=CONDITIONAL),
         "filter_100000_groups_s": min(
-            timed(lambda: publish(many, semantics.choose_selective(many))) for _ in range(5)
+            timed(lambda: publish_groups(many, semantics.choose_selective(many))) for _ in range(5)
         ),
         "complete_10000_groups_s": timed(lambda: semantics.choose_complete(few)),
         "complete_10000_groups_gap": semantics.choose_complete(few).gap,

@@ -272,7 +272,7 @@ def test_the_door_of_answers_counts_demands_itself(monkeypatch: pytest.MonkeyPat
     """A planner that forgets demands is found out by what the door had counted."""
     from halfmask.query.planning import demands
 
-    monkeypatch.setattr(demands, "with_demands", lambda plan, given, engine: plan)
+    monkeypatch.setattr(demands, "join_demands", lambda plan, given, engine: plan)
     for policies in (None, {"people": {"p7": {"k": 9}}}, {"columns": {"salary": {"k": 9}}}):
         table = people({"k": "k_i"}) if policies is None else people({"k": 1})
         with pytest.raises(InternalError, match="own demand is not met"):

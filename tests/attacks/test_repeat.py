@@ -23,7 +23,7 @@ from halfmask.query import semantics as complete
 from halfmask.query.collect import collect, groups_of
 from halfmask.query.groups import DROPPED, Groups
 from halfmask.query.run import Session
-from halfmask.query.semantics import choose, publish
+from halfmask.query.semantics import choose_levels, publish_groups
 
 place = Path(__file__).parents[1] / "query" / "trees.py"
 spec = importlib.util.spec_from_file_location("trees", place)
@@ -45,9 +45,9 @@ import hashlib, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 import trees
-from halfmask.query.semantics import choose
+from halfmask.query.semantics import choose_levels
 groups = trees.random_tree(3, 400, 5, [5, 7, 9, 14], 9, 0.6)
-print(hashlib.sha256(choose(groups, "complete", effort=0.1).target.tobytes()).hexdigest())
+print(hashlib.sha256(choose_levels(groups, "complete", effort=0.1).target.tobytes()).hexdigest())
 """
 
 
@@ -118,7 +118,7 @@ def test_no_clock_reaches_the_solver(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_fresh_process_answers_alike() -> None:
-    here = choose(hard(), "complete", effort=0.1).target.tobytes()
+    here = choose_levels(hard(), "complete", effort=0.1).target.tobytes()
     for seed in ("0", "17"):
         told = subprocess.run(  # noqa: S603
             [sys.executable, "-c", ALONE, str(place.parent)],
@@ -182,7 +182,7 @@ def test_whatever_order_an_engine_gives_its_groups_in(semantics: str, seed: int)
 
 def published(groups: Groups, semantics: str) -> list[tuple[object, ...]]:
     """The rows in their order: level, labels and how many people."""
-    found = publish(groups, choose(groups, semantics, effort=0.05))  # type: ignore[arg-type]
+    found = publish_groups(groups, choose_levels(groups, semantics, effort=0.05))  # type: ignore[arg-type]
     told: list[tuple[object, ...]] = []
     for level, first, count in zip(found.level, found.first, found.people, strict=True):
         at = np.array([first])

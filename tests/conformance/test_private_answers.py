@@ -10,10 +10,10 @@ import pytest
 
 import halfmask as hm
 from halfmask.engines.reference import Reference
-from halfmask.query.parse import parse_private
+from halfmask.query.parse import parse
+from halfmask.query.planning.noise import plan_noise
 from halfmask.query.private.answer import NoiseTerms, prepare_noise
-from halfmask.query.private.parts import collect_totals
-from halfmask.query.private.plan import plan_private
+from halfmask.query.private.totals import collect_totals
 from halfmask.query.run import Session
 
 SCHEMA = hm.Schema.from_dict(
@@ -89,9 +89,9 @@ QUERIES = {
 
 
 def exact_part(engine: Any, sql: str) -> dict[str, Any]:
-    statement = parse_private(sql)
+    statement = parse(sql, noisy=True)
     with Session("people", engine=engine, schema={"people": SCHEMA}) as session:
-        plan = plan_private(
+        plan = plan_noise(
             statement,
             session.catalog,
             session.engine,

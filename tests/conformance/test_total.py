@@ -16,7 +16,7 @@ import halfmask as hm
 from halfmask.engines import evaluate
 from halfmask.engines.reference import Reference
 from halfmask.query.parse import parse
-from halfmask.query.planning.plan import plan
+from halfmask.query.planning.guarantee import plan_guarantee
 from halfmask.query.run import Session
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def total(engine: Engine, expressions: tuple[str, ...]) -> list[tuple[exp.Select
     with Session(engine, tables=["nasty"]) as session:
         for one in expressions:
             text = f"SELECT COUNT(*) FROM nasty GROUP BY {one} GUARANTEE k = 1"
-            request = plan(parse(text), session.catalog, session.engine).request
+            request = plan_guarantee(parse(text), session.catalog, session.engine).request
             found.append((request.source, request.keys[0].expression))
     return found
 

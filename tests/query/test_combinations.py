@@ -18,7 +18,7 @@ from halfmask.query.collect import collect
 from halfmask.query.history.differences import Atom, isolates
 from halfmask.query.history.support import support_of
 from halfmask.query.run import Session
-from halfmask.query.semantics import choose, publish
+from halfmask.query.semantics import choose_levels, publish_groups
 
 COUNTS = "SELECT SUM(salary) AS s FROM t {} GUARANTEE k = 5, l = 2"
 THREE = (
@@ -96,7 +96,7 @@ def test_each_part_that_a_condition_tells_apart_is_compared(split: bool) -> None
         for sql in (THREE[0], THREE[2]):
             work = session.prepare(sql)
             groups = collect(work.plan, session.engine)
-            published = publish(groups, choose(groups, work.plan.semantics))
+            published = publish_groups(groups, choose_levels(groups, work.plan.semantics))
             age = exp.column("age", table=work.plan.scope.main, quoted=True)
             splits = (age >= 40,) if split and sql == THREE[0] else ()
             new = support_of(work.plan, groups, published, {}, splits)

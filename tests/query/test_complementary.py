@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import halfmask as hm
 from halfmask.query.collect import collect
 from halfmask.query.run import Session
-from halfmask.query.semantics import choose, publish
+from halfmask.query.semantics import choose_levels, publish_groups
 
 CITIES, STREETS = ("Blois", "Tours"), ("a", "b", "c")
 LEVELS = ((3, 1), (4, 1), (6, 1))
@@ -189,7 +189,7 @@ def test_no_combination_of_sums_and_counts_is_made_of_too_few(
         work = session.prepare(SUMS.format(having, semantics))
         answer = session.answer(work)
         groups = collect(work.plan, session.engine)
-        published = publish(groups, choose(groups, semantics))
+        published = publish_groups(groups, choose_levels(groups, semantics))
     people, totals = groups.people, groups.states["s0"].cast(pa.float64()).to_numpy()
     every = [published.ids == i for i in range(len(published))]
     shown = [r for r in every if not having or totals[r].sum() > 9000]

@@ -11,7 +11,7 @@ from adult import TREES, adult_rows
 import halfmask as hm
 from halfmask.query.collect import collect
 from halfmask.query.run import Session
-from halfmask.query.semantics import choose, publish
+from halfmask.query.semantics import choose_levels, publish_groups
 from halfmask.table.hierarchies import Tree
 
 if TYPE_CHECKING:
@@ -166,8 +166,8 @@ def adult_query(rows: pa.Table, k: int, l: int) -> tuple[object, ...]:
     with Session(table) as session:
         work = session.prepare(FIG_4_5, {"k": k, "l": l})
         groups = collect(work.plan, session.engine)
-        choice = choose(groups, "selective")
-        return groups, publish(groups, choice), session.answer(work)
+        choice = choose_levels(groups, "selective")
+        return groups, publish_groups(groups, choice), session.answer(work)
 
 
 def test_figure_4_5_on_adult(adult: pa.Table) -> None:

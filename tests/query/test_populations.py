@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import halfmask as hm
 from halfmask.query.collect import collect
 from halfmask.query.run import Session
-from halfmask.query.semantics import choose, publish
+from halfmask.query.semantics import choose_levels, publish_groups
 
 GUARANTEES = [(2, 1), (3, 2), (4, 2), (6, 3)]
 STEPS = ["", "THEN a -> 2", "THEN a -> 4", "THEN b -> del"]
@@ -110,7 +110,7 @@ def test_every_row_keeps_every_promise(semantics: str, people: list[Person]) -> 
     with Session(table(people)) as session:
         work = session.prepare(sql(semantics), {"k": "k", "l": "l"})
         groups = collect(work.plan, session.engine)
-        published = publish(groups, choose(groups, semantics))  # type: ignore[arg-type]
+        published = publish_groups(groups, choose_levels(groups, semantics))  # type: ignore[arg-type]
         answer = session.answer(work, recheck="rows")
     place = {}
     for g in range(len(groups)):

@@ -18,7 +18,7 @@ from halfmask.engines.duckdb import DuckDB
 from halfmask.engines.postgres import Postgres
 from halfmask.engines.reference import Reference
 from halfmask.query.private.answer import NoiseTerms, prepare_noise
-from halfmask.query.private.parts import collect_totals
+from halfmask.query.private.totals import collect_totals
 from halfmask.query.run import Session
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from noise import repeatable
 import halfmask as hm
 from halfmask.dp import Approximate, BudgetLedger, Pure
 from halfmask.dp.mechanisms import DiscreteLaplace
-from halfmask.query.private import parts
+from halfmask.query.private import totals
 from halfmask.query.private.answer import NoiseTerms, prepare_noise
 from halfmask.query.run import Session
 
@@ -193,12 +193,12 @@ def test_spent_first_and_refused_when_spent(tmp_path, monkeypatch) -> None:
         raise RuntimeError("the engine died")
 
     with monkeypatch.context() as patch:
-        patch.setattr(parts, "_cells", broken)
+        patch.setattr(totals, "_cells", broken)
         with pytest.raises(RuntimeError):
             ask(sql, ledger=ledger)
     assert ledger.spent() == Pure("0.6")
     read = []
-    monkeypatch.setattr(parts, "_cells", lambda *_: read.append(1))
+    monkeypatch.setattr(totals, "_cells", lambda *_: read.append(1))
     with pytest.raises(hm.errors.BudgetExceededError, match=r"missing epsilon = 0\.2"):
         ask(sql, ledger=ledger)
     assert not read
@@ -314,17 +314,17 @@ def test_no_value_of_a_cell_in_words() -> None:
     assert "secret" not in repr(answer)
     assert "secret" not in str(answer.to_dict())
     with Session(TABLE) as session:
-        from halfmask.query.parse import parse_private
-        from halfmask.query.private.plan import plan_private
+        from halfmask.query.parse import parse
+        from halfmask.query.planning.noise import plan_noise
 
-        plan = plan_private(
-            parse_private("SELECT note, COUNT(*) FROM p GROUP BY note"),
+        plan = plan_noise(
+            parse("SELECT note, COUNT(*) FROM p GROUP BY note", noisy=True),
             session.catalog,
             session.engine,
             domains={},
             rows_per_person=1,
         )
-        assert "secret" not in repr(parts.collect_totals(plan, session.engine))
+        assert "secret" not in repr(totals.collect_totals(plan, session.engine))
 
 
 @pytest.mark.parametrize(

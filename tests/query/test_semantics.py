@@ -14,7 +14,7 @@ from halfmask.query import semantics as complete
 from halfmask.query import semantics as complete_greedy
 from halfmask.query import semantics as selective
 from halfmask.query.groups import DROPPED, Groups
-from halfmask.query.semantics import choose, publish
+from halfmask.query.semantics import choose_levels, publish_groups
 
 spec = importlib.util.spec_from_file_location("trees", Path(__file__).with_name("trees.py"))
 assert spec is not None
@@ -59,7 +59,7 @@ def small_trees(draw: st.DrawFn) -> tuple[Groups, list[set[int]] | None]:
 def test_complete_equals_brute_force(tree: tuple[Groups, list[set[int]] | None]) -> None:
     groups, values = tree
     choice = complete.choose_complete(groups)
-    publish(groups, choice)
+    publish_groups(groups, choice)
     assert (choice.people(groups), choice.depth(groups)) == trees.brute_force(groups, values)
     assert choice.gap == 0.0
 
@@ -102,7 +102,7 @@ def test_complete_equals_one_program_of_the_whole_tree(
 ) -> None:
     groups = trees.random_tree(seed, 150, branching, ks, 12, 0.5)
     choice = complete.choose_complete(groups)
-    publish(groups, choice)
+    publish_groups(groups, choice)
     assert choice.gap == 0.0
     assert choice.depth(groups) == trees.whole_program(groups)
 
@@ -114,7 +114,7 @@ def test_greedy_publishes_as_many_people_as_complete(
 ) -> None:
     groups, _ = tree
     greedy, best = complete_greedy.choose_greedily(groups), complete.choose_complete(groups)
-    publish(groups, greedy)
+    publish_groups(groups, greedy)
     assert greedy.people(groups) == best.people(groups)
     assert greedy.people(groups) >= selective.choose_selective(groups).people(groups)
     assert greedy.depth(groups) <= best.depth(groups)
@@ -127,7 +127,7 @@ def test_selective_drops_nothing_below_a_published_row(
 ) -> None:
     groups, _ = tree
     choice = selective.choose_selective(groups)
-    publish(groups, choice)
+    publish_groups(groups, choice)
     key = groups.keys[0]
     for dropped in np.flatnonzero(choice.target == DROPPED):
         for other in np.flatnonzero(choice.target > groups.level[dropped]):
@@ -138,15 +138,15 @@ def test_selective_drops_nothing_below_a_published_row(
 @pytest.mark.parametrize("semantics", ["selective", "complete", "complete-greedy"])
 def test_nothing_comes_of_nothing(semantics: str) -> None:
     groups = trees.groups_of([[0]], [[2], [3]], [])
-    choice = choose(groups, semantics)  # type: ignore[arg-type]
-    assert len(publish(groups, choice)) == 0
+    choice = choose_levels(groups, semantics)  # type: ignore[arg-type]
+    assert len(publish_groups(groups, choice)) == 0
 
 
 def test_stopping_early_states_a_proven_gap() -> None:
     groups = trees.random_tree(3, 400, 5, [5, 7, 9, 14], 9, 0.6)
     stopped = complete.choose_complete(groups, effort=0.001)
     best = complete.choose_complete(groups)
-    publish(groups, stopped)
+    publish_groups(groups, stopped)
     assert best.gap == 0.0
     assert stopped.people(groups) == best.people(groups)
     assert stopped.gap is not None

@@ -16,10 +16,10 @@ import halfmask as hm
 from halfmask.dp import BudgetLedger, Pure
 from halfmask.engines.duckdb import DuckDB
 from halfmask.engines.reference import Reference
-from halfmask.query.parse import parse, parse_private
-from halfmask.query.planning.plan import plan
-from halfmask.query.private.parts import collect_totals
-from halfmask.query.private.plan import plan_private
+from halfmask.query.parse import parse
+from halfmask.query.planning.guarantee import plan_guarantee
+from halfmask.query.planning.noise import plan_noise
+from halfmask.query.private.totals import collect_totals
 from halfmask.query.run import Session
 
 BIG = 2**63 - 1
@@ -45,8 +45,12 @@ def ask(sql: str, **options):
 def totals(sql: str, **options) -> list[int]:
     """The exact counts behind a question; noise is not what these tests are about."""
     with Session("t", engine=DuckDB({"t": ODD})) as session:
-        plan = plan_private(
-            parse_private(sql), session.catalog, session.engine, domains=options, rows_per_person=1
+        plan = plan_noise(
+            parse(sql, noisy=True),
+            session.catalog,
+            session.engine,
+            domains=options,
+            rows_per_person=1,
         )
         return collect_totals(plan, session.engine).exact[0].counts.tolist()
 
@@ -228,7 +232,7 @@ def test_the_page_says_what_is_answered(text: str, holds: str, gives: str) -> No
     engine = DuckDB({"t": pa.table({"x": [value]})})
     asked = f"SELECT COUNT(*) FROM t GROUP BY {text} GUARANTEE k = 1"
     with Session("t", engine=engine) as session:
-        request = plan(parse(asked), session.catalog, engine).request
+        request = plan_guarantee(parse(asked), session.catalog, engine).request
         found = engine.run(request.source.select(request.keys[0].expression.as_("v")))
     engine.close()
     (shown,) = found["v"].to_pylist()

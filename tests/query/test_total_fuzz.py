@@ -17,7 +17,7 @@ from halfmask.engines import evaluate
 from halfmask.engines.duckdb import DuckDB
 from halfmask.engines.reference import Reference
 from halfmask.query.parse import parse
-from halfmask.query.planning.plan import plan
+from halfmask.query.planning.guarantee import plan_guarantee
 from halfmask.query.run import Session
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def planned(engine: Engine, text: str) -> tuple[exp.Select, exp.Expr] | None:
     with Session(engine) as session:
         try:
             asked = f"SELECT COUNT(*) FROM t GROUP BY {text} GUARANTEE k = 1"
-            request = plan(parse(asked), session.catalog, session.engine).request
+            request = plan_guarantee(parse(asked), session.catalog, session.engine).request
         except hm.errors.QueryError:
             return None
     return request.source, request.keys[0].expression

@@ -16,7 +16,7 @@ from halfmask.query.aggregate import aggregate
 from halfmask.query.collect import collect
 from halfmask.query.final import Figures
 from halfmask.query.run import Session, candidate_of
-from halfmask.query.semantics import LevelChoice, choose, publish
+from halfmask.query.semantics import LevelChoice, choose_levels, publish_groups
 from halfmask.release import seal
 from halfmask.release.answer import _check_keys, _placed
 
@@ -42,8 +42,8 @@ def candidate() -> AnswerCandidate:
     with Session(ROWS) as session:
         plan = session.prepare(SQL, {"k": "k"}).plan
         groups = collect(plan, session.engine)
-        choice = choose(groups, "selective")
-        published = publish(groups, choice)
+        choice = choose_levels(groups, "selective")
+        published = publish_groups(groups, choice)
         figures = Figures(aggregate(plan, groups, published, session.engine))
         return candidate_of(
             plan, groups, choice, published, figures, session.engine, second_look=True
@@ -155,7 +155,7 @@ def test_a_choice_below_the_guarantee_is_caught_before() -> None:
     for target in (np.zeros(len(groups), dtype=np.int64), np.full(len(groups), 1)):
         groups_ = replace(groups, thresholds=groups.thresholds + 100)
         with pytest.raises(InternalError):
-            publish(groups_, LevelChoice(target))
+            publish_groups(groups_, LevelChoice(target))
 
 
 def test_an_answer_is_made_by_the_door_only() -> None:

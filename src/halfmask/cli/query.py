@@ -29,6 +29,7 @@ from halfmask.cli.publish import deliver
 from halfmask.errors import PartyUnavailableError
 
 if TYPE_CHECKING:
+    from halfmask.query.parse import Statement
     from halfmask.query.run import Session
 
 
@@ -47,9 +48,11 @@ def refuse_noise(given: dict[str, Any]) -> None:
             raise click.UsageError(f"{option} is for noisy answers: add WITH EPSILON 1.0.")
 
 
-def print_noisy_answer(session: Any, text: str, given: dict[str, Any], *, as_json: bool) -> None:
+def print_noisy_answer(
+    session: Any, statement: Statement, given: dict[str, Any], *, as_json: bool
+) -> None:
     """Answer under differential privacy, print the figures and what they cost."""
-    from halfmask.query.private.answer import NoiseTerms, answer_with_noise
+    from halfmask.query.private.answer import NoiseTerms, answer_with_noise, prepare_noise
     from halfmask.release.document import plain_rows
 
     for name in ("suggest", "policies"):
@@ -60,15 +63,16 @@ def print_noisy_answer(session: Any, text: str, given: dict[str, Any], *, as_jso
         "insist": given["insist"],
         "demands": "ignore" if given["ignore_demands"] else "keep",
     }
-    if given["explain"] or text.lstrip()[:7].upper() == "EXPLAIN":
-        _explain(session, text, {**options, "epsilon": given["epsilon"]}, as_json=as_json)
+    terms = NoiseTerms(epsilon=given["epsilon"], **options)
+    if given["explain"]:
+        _explain(session, prepare_noise(session, statement, terms), as_json=as_json)
         return
     refuse_two_documents(given["output"], json_too=as_json)
     with show.show_working("Answering"):
         answer = answer_with_noise(
             session,
-            text,
-            NoiseTerms(epsilon=given["epsilon"], **options),
+            statement,
+            terms,
             accountant_of(
                 given["ledger"], given["grant"], given["ledger_key"], insist=given["insist"]
             ),
@@ -89,10 +93,10 @@ def print_noisy_answer(session: Any, text: str, given: dict[str, Any], *, as_jso
     show_promise(answer, "Private answer", facts, to=to)
 
 
-def _explain(session: Any, text: str, options: dict[str, Any], *, as_json: bool) -> None:
-    from halfmask.query.private.answer import NoiseTerms, explain_noise, prepare_noise
+def _explain(session: Any, prepared: Any, *, as_json: bool) -> None:
+    from halfmask.query.explain import explain_prepared
 
-    plan = explain_noise(prepare_noise(session, text, NoiseTerms(**options)), session)
+    plan = explain_prepared(prepared, session)
     if as_json:
         show.print_document("query", {"explanation": plan.to_dict()})
     else:
@@ -141,24 +145,20 @@ def query_command(file: str, sql: str | None, as_json: bool, **given: Any) -> No
     Example: halfmask query people.csv "SELECT education, COUNT(*) FROM people GROUP BY education
     WITH EPSILON 1.0 DELTA 1e-6"
     """
-    from halfmask.query.explain import explain_plan
-    from halfmask.query.parse import is_private, parse
+    from halfmask.query.parse import parse
 
     text = _text(sql, given["sql_file"])
-    if given["epsilon"] is not None or is_private(text):
+    statement = parse(text, noisy=given["epsilon"] is not None)
+    given["explain"] = given["explain"] or statement.explain
+    if statement.noisy:
         with _session(file, given) as session:
-            print_noisy_answer(session, text, given, as_json=as_json)
+            print_noisy_answer(session, statement, given, as_json=as_json)
         return
     refuse_noise(given)
-    explain = given["explain"] or parse(text).explain
     with show.show_working("Answering"), _session(file, given) as session:
-        work = session.prepare(text, given["policies"])
-        if explain:
-            plan = explain_plan(work.plan, session)
-            if as_json:
-                show.print_document("query", {"explanation": plan.to_dict()})
-            else:
-                show.echo(str(plan))
+        work = session.prepare(statement, given["policies"])
+        if given["explain"]:
+            _explain(session, work, as_json=as_json)
             return
         if not given["suggest"]:
             _answer(session, work, given, as_json=as_json)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from halfmask.protocol.keys import CellGroup, CellKey
     from halfmask.protocol.layout import ContributionCount, RecordLayout, Records
     from halfmask.query.groups import Groups
-    from halfmask.query.planning.elements import Plan
+    from halfmask.query.planning.guarantee import GuaranteePlan
     from halfmask.query.semantics import PublishedRows
     from halfmask.release.release import Answer
 
@@ -75,7 +75,7 @@ def answer_cells(made: Blueprint, found: Records) -> Answer:
     from halfmask.query.collect import groups_of
     from halfmask.query.final import Figures
     from halfmask.query.run import candidate_of
-    from halfmask.query.semantics import choose, publish
+    from halfmask.query.semantics import choose_levels, publish_groups
     from halfmask.release.seal import seal
 
     plan = made.plan
@@ -85,8 +85,8 @@ def answer_cells(made: Blueprint, found: Records) -> Answer:
         plan = replace(plan, notes=(*plan.notes, NOISY))
     decoded = made.layout.decode(found, request.tests, request.states)
     groups = groups_of(plan, decoded)
-    choice = choose(groups, plan.semantics)
-    published = publish(groups, choice)
+    choice = choose_levels(groups, plan.semantics)
+    published = publish_groups(groups, choice)
     engine: Any = _Cells(decoded, made.layout, found)
     if made.layout.sketches and measures.is_estimate(made.layout, found):
         plan = replace(plan, notes=(*plan.notes, SKETCHED))
@@ -96,18 +96,18 @@ def answer_cells(made: Blueprint, found: Records) -> Answer:
 
 
 def _without_few_missing(
-    plan: Plan, groups: Groups, published: PublishedRows, rows: pa.Table
+    plan: GuaranteePlan, groups: Groups, published: PublishedRows, rows: pa.Table
 ) -> pa.Table:
     """Counts of a column's values are null where too few people of the row have none."""
     import numpy as np
     import pyarrow.compute as pc
     from sqlglot import exp
 
-    from halfmask.query.aggregate import merge
+    from halfmask.query.aggregate import merge_states
 
     known = {r.column: r.state for r in plan.requirements if r.what == "contributors"}
     everybody = plan.requirements[0].state
-    merged = merge(plan, groups, published) if len(published) else {}
+    merged = merge_states(plan, groups, published) if len(published) else {}
     for i, aggregate in enumerate(plan.aggregates):
         counted = aggregate.kind in ("count", "distinct") and aggregate.states != (-1,)
         if not merged or not counted:

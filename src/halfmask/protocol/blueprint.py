@@ -12,7 +12,7 @@ from halfmask.protocol.commons import Terms, named_columns
 from halfmask.protocol.contribution import MOST_GROUPS, PEOPLE, categories
 from halfmask.protocol.layout import KeyField, Packing, RecordLayout, StateField
 from halfmask.protocol.measures import LISTED, SKETCH
-from halfmask.query.planning.elements import Requirement
+from halfmask.query.planning.guarantee import Requirement
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from halfmask.engines.request import GroupMeasure, Key
     from halfmask.protocol.commons import Commons
-    from halfmask.query.planning.elements import Plan, PlannedAggregate
+    from halfmask.query.planning.aggregates import PlannedAggregate
+    from halfmask.query.planning.guarantee import GuaranteePlan
 
 _PACKINGS: dict[str, Packing] = {
     "integer": "number",
@@ -43,7 +44,7 @@ class Blueprint:
         touched: the columns, in lower case, whose demands count: all that are named anywhere.
     """
 
-    plan: Plan
+    plan: GuaranteePlan
     layout: RecordLayout
     aggregated: frozenset[str]
     touched: frozenset[str]
@@ -92,11 +93,11 @@ def _planned(commons: Commons, text: str, text_width: int, floor: int) -> Bluepr
 
     from halfmask.engines.duckdb import DuckDB
     from halfmask.query.parse import parse, raise_to_floor
-    from halfmask.query.planning.plan import plan
+    from halfmask.query.planning.guarantee import plan_guarantee
 
     engine = DuckDB({name: t.arrow.empty_table() for name, t in commons.tables.items()})
     try:
-        planned = plan(raise_to_floor(parse(text), floor), commons.catalog(), engine)
+        planned = plan_guarantee(raise_to_floor(parse(text), floor), commons.catalog(), engine)
         _refuse(planned)
         # What is left (COUNT of a column) is counted as SUM and AVG of it are.
         plain = tuple(replace(a, conditional=False) for a in planned.aggregates)
@@ -137,7 +138,7 @@ def _planned(commons: Commons, text: str, text_width: int, floor: int) -> Bluepr
     return Blueprint(planned, layout, _aggregated(planned), touched)
 
 
-def _refuse(plan: Plan) -> None:
+def _refuse(plan: GuaranteePlan) -> None:
     text = plan.statement.text
     if plan.statement.explain:
         raise UnsupportedQueryError(
@@ -160,7 +161,7 @@ def _refuse(plan: Plan) -> None:
         )
 
 
-def _values(commons: Commons, plan: Plan, measure: GroupMeasure) -> pa.Array:
+def _values(commons: Commons, plan: GuaranteePlan, measure: GroupMeasure) -> pa.Array:
     """The values that a median is read from.
 
     Raises:
@@ -180,7 +181,7 @@ def _values(commons: Commons, plan: Plan, measure: GroupMeasure) -> pa.Array:
     return column
 
 
-def _listed(commons: Commons, plan: Plan, expression: exp.Expr) -> pa.Array | None:
+def _listed(commons: Commons, plan: GuaranteePlan, expression: exp.Expr) -> pa.Array | None:
     """The values that the common schema lists of a column."""
     from sqlglot import exp
 
@@ -198,7 +199,7 @@ def _of_one_column(missing: exp.Expr) -> bool:
     return test is not None and isinstance(test.this.unnest(), exp.Column)
 
 
-def _with_values(plan: Plan) -> Plan:
+def _with_values(plan: GuaranteePlan) -> GuaranteePlan:
     """Have at least k people with a value behind COUNT(column) and COUNT(DISTINCT column)."""
     from sqlglot import exp
 
@@ -215,7 +216,7 @@ def _with_values(plan: Plan) -> Plan:
     return replace(plan, request=request, requirements=tuple(needed))
 
 
-def _within_limits(plan: Plan) -> Plan:
+def _within_limits(plan: GuaranteePlan) -> GuaranteePlan:
     """Leave out rows in which a number meets a limit or a date has no value: they make a part."""
     from sqlglot import exp
 
@@ -226,7 +227,7 @@ def _within_limits(plan: Plan) -> Plan:
     return replace(plan, request=request, splits=(), limits=())
 
 
-def _by_person(plan: Plan) -> Plan:
+def _by_person(plan: GuaranteePlan) -> GuaranteePlan:
     """Have people counted apart from rows: a cell may hold several rows of its person.
 
     The states that count people come last, the number of all people at the very end.
@@ -277,7 +278,9 @@ def _refuse_noise(made: Blueprint) -> None:
         )
 
 
-def _key(commons: Commons, plan: Plan, key: Key, kind: pa.DataType, text_width: int) -> KeyField:
+def _key(
+    commons: Commons, plan: GuaranteePlan, key: Key, kind: pa.DataType, text_width: int
+) -> KeyField:
     whole = not any(isinstance(rule, Interval) for rule in key.rules)
     domain = _listed(commons, plan, key.expression) if whole else None
     if domain is not None:
@@ -297,7 +300,7 @@ def _packing(kind: pa.DataType, state: str) -> Packing:
     return packing
 
 
-def _aggregated(plan: Plan) -> frozenset[str]:
+def _aggregated(plan: GuaranteePlan) -> frozenset[str]:
     """The columns whose values an answer could be subtracted from another for.
 
     Where people are counted, in whatever words, every column that is read decides who is counted.
@@ -322,7 +325,7 @@ def _aggregated(plan: Plan) -> frozenset[str]:
     return frozenset(found)
 
 
-def _arguments(plan: Plan, aggregate: PlannedAggregate) -> list[exp.Expr]:
+def _arguments(plan: GuaranteePlan, aggregate: PlannedAggregate) -> list[exp.Expr]:
     states = [plan.request.states[state].expression for state in aggregate.states if state >= 0]
     if aggregate.measure is None:
         return states

@@ -20,21 +20,24 @@ if TYPE_CHECKING:
 
     from halfmask.engines.request import Engine
     from halfmask.query.groups import Groups
-    from halfmask.query.planning.elements import Plan, PlannedAggregate
+    from halfmask.query.planning.aggregates import PlannedAggregate
+    from halfmask.query.planning.guarantee import GuaranteePlan
     from halfmask.query.semantics import PublishedRows
 
 DIGITS = 12
 MEASURED = "hm_measured"  # how many rows were measured for each published row, for the door
 
 
-def aggregate(plan: Plan, groups: Groups, published: PublishedRows, engine: Engine) -> pa.Table:
+def aggregate(
+    plan: GuaranteePlan, groups: Groups, published: PublishedRows, engine: Engine
+) -> pa.Table:
     """The published rows: ``hm_row``, ``hm_order``, ``level``, ``k0...`` (keys), ``a0...``.
 
     Where medians or distinct values were measured, ``hm_measured`` says of how many rows.
     """
     import pyarrow as pa
 
-    merged = merge(plan, groups, published)
+    merged = merge_states(plan, groups, published)
     measured = _measured(plan, groups, published, engine)
     columns: dict[str, pa.Array] = {
         "hm_row": pa.array(np.arange(len(published))),
@@ -50,7 +53,7 @@ def aggregate(plan: Plan, groups: Groups, published: PublishedRows, engine: Engi
     return pa.table(columns)
 
 
-def places(plan: Plan, groups: Groups, published: PublishedRows) -> pa.Table:
+def places(plan: GuaranteePlan, groups: Groups, published: PublishedRows) -> pa.Table:
     """Which published row each group belongs to, in terms that the engine knows."""
     import pyarrow as pa
 
@@ -60,7 +63,9 @@ def places(plan: Plan, groups: Groups, published: PublishedRows) -> pa.Table:
     return table.append_column("place", pa.array(published.ids[inside]))
 
 
-def merge(plan: Plan, groups: Groups, published: PublishedRows) -> dict[str, pa.Array]:
+def merge_states(
+    plan: GuaranteePlan, groups: Groups, published: PublishedRows
+) -> dict[str, pa.Array]:
     """Per published row, the merged states by name, and ``rows``."""
     import pyarrow as pa
 
@@ -115,7 +120,7 @@ def _moments(
 
 
 def _measured(
-    plan: Plan, groups: Groups, published: PublishedRows, engine: Engine
+    plan: GuaranteePlan, groups: Groups, published: PublishedRows, engine: Engine
 ) -> pa.Table | None:
     import pyarrow as pa
 
@@ -145,7 +150,7 @@ def _labels(groups: Groups, published: PublishedRows, i: int, *, generalized: bo
     return shown.take(pa.array(index))
 
 
-def _order(plan: Plan, groups: Groups, published: PublishedRows) -> NDArray[np.int64]:
+def _order(plan: GuaranteePlan, groups: Groups, published: PublishedRows) -> NDArray[np.int64]:
     """The rank of each row by level and keys as they are shown: nothing else decides the order."""
     ranks = [published.level]
     for key, asked in zip(groups.keys, plan.request.keys, strict=True):

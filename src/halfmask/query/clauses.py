@@ -90,11 +90,13 @@ class Chain:
         levels: at least one.
         diverse: further columns whose distinct values l counts (``l = 3 OF disease``).
         places: where each of them stands.
+        semantics: what may move.
     """
 
     levels: tuple[ChainLevel, ...]
     diverse: tuple[str, ...] = ()
     places: tuple[TextPlace, ...] = ()
+    semantics: Semantics = "selective"
 
     @property
     def first(self) -> int:
@@ -105,6 +107,27 @@ class Chain:
     def guarantees(self) -> tuple[LevelGuarantee, ...]:
         """What is promised, level by level."""
         return tuple(level.guarantee for level in self.levels)
+
+
+@dataclass(frozen=True, slots=True)
+class EpsilonPromise:
+    """What noise may cost.
+
+    Attributes:
+        epsilon: as written; empty where the call states it.
+        delta: the chance that nothing is promised, as written.
+        confidence: of each interval; None where it is not stated.
+        personal: whether every person's own epsilon is to be kept.
+        share: the share of everybody's own epsilon to spend, as written; None: all of it.
+        start: where the clause begins, or would begin.
+    """
+
+    epsilon: str = ""
+    delta: str = "0"
+    confidence: float | None = None
+    personal: bool = False
+    share: str | None = None
+    start: int = 0
 
 
 def fold_name(name: str) -> str:
@@ -194,8 +217,8 @@ class GuaranteeClause(_Clause):
         self.diverse: list[str] = []
         self.places: list[TextPlace] = []
 
-    def read(self) -> tuple[Chain, Semantics, int | None]:
-        """The chain of guarantees, the semantics, and the bound on the rows of one person."""
+    def read(self) -> tuple[Chain, int | None]:
+        """The chain of guarantees, and the bound on the rows of one person."""
         levels: list[ChainLevel] = []
         if self._is("GUARANTEE"):
             place = self._place()
@@ -217,8 +240,8 @@ class GuaranteeClause(_Clause):
                 bound = self._bound()
             else:
                 self._fail("expected THEN, SEMANTICS, AT MOST or the end of the query")
-        chain = Chain(tuple(levels), tuple(self.diverse), tuple(self.places))
-        return chain, semantics or "selective", bound
+        named = tuple(self.diverse), tuple(self.places)
+        return Chain(tuple(levels), *named, semantics or "selective"), bound
 
     def _guarantee(self, before: LevelGuarantee | None) -> LevelGuarantee:
         found: dict[str, int] = {}
@@ -284,29 +307,32 @@ class EpsilonClause(_Clause):
     ``WITH PERSONAL EPSILON SHARE 0.1``, which spends a part of everybody's own.
     """
 
-    def read(self) -> dict[str, Any]:
-        """The fields of a ``PrivateStatement`` that the clause states."""
+    def read(self) -> tuple[EpsilonPromise, int | None]:
+        """What is promised, and the bound on the rows of one person."""
+        start = self._place().start
         self._need("WITH")
-        found: dict[str, Any] = {"personal": self._take("PERSONAL")}
+        personal = self._take("PERSONAL")
         self._need("EPSILON")
-        if not found["personal"]:
+        found: dict[str, Any] = {}
+        if not personal:
             found["epsilon"] = self._number(
                 "epsilon",
                 "a number above 0, such as 1.0; for everybody's own, write WITH PERSONAL EPSILON",
             )
+        bound: int | None = None
         while self.at < len(self.tokens):
             self._take(",")
             if "delta" not in found and self._take("DELTA"):
                 found["delta"] = self._number("delta", "a small number, such as 1e-6")
             elif "confidence" not in found and self._take("CONFIDENCE"):
                 found["confidence"] = self._confidence()
-            elif found["personal"] and "share" not in found and self._take("SHARE"):
+            elif personal and "share" not in found and self._take("SHARE"):
                 found["share"] = self._number("share", "above 0, at most 1, such as 0.1")
-            elif "rows_per_person" not in found and self._take("AT"):
-                found["rows_per_person"] = self._bound()
+            elif bound is None and self._take("AT"):
+                bound = self._bound()
             else:
                 self._fail("expected DELTA, AT MOST, CONFIDENCE or the end of the query")
-        return found
+        return EpsilonPromise(**found, personal=personal, start=start), bound
 
     def _number(self, name: str, what: str) -> str:
         self._take("=")

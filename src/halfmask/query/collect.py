@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.engines.request import AggregateState, Engine, Key, Request
-    from halfmask.query.planning.elements import Plan, PlannedKey
+    from halfmask.query.planning.guarantee import GuaranteePlan
+    from halfmask.query.planning.plan import PlannedKey
     from halfmask.table.hierarchy import Hierarchy
     from halfmask.table.schema import QueryRules, Schema
     from halfmask.table.table import Table
@@ -109,7 +110,7 @@ class Catalog:
         return found
 
 
-def collect(plan: Plan, engine: Engine) -> Groups:
+def collect(plan: GuaranteePlan, engine: Engine) -> Groups:
     """Have the engine aggregate the rows, and read the groups."""
     groups = groups_of(plan, engine.collect(plan.request))
     if not groups.refused or plan.request.demands is None:
@@ -137,7 +138,7 @@ def _largest_demand(request: Request, engine: Engine) -> int:
     return max(int(_ceiling(found, name).max(initial=0)) for name in ("k", "l"))
 
 
-def groups_of(plan: Plan, rows: pa.Table) -> Groups:
+def groups_of(plan: GuaranteePlan, rows: pa.Table) -> Groups:
     """Read the groups that an engine returned."""
     import pyarrow as pa
 
@@ -179,7 +180,7 @@ def groups_of(plan: Plan, rows: pa.Table) -> Groups:
     )
 
 
-def _plain_keys(plan: Plan, rows: pa.Table) -> pa.Table:
+def _plain_keys(plan: GuaranteePlan, rows: pa.Table) -> pa.Table:
     """Keys in which equal values are the same, whichever the engine picked of them."""
     import pyarrow as pa
 
@@ -192,7 +193,7 @@ def _plain_keys(plan: Plan, rows: pa.Table) -> pa.Table:
     return rows
 
 
-def _ordered(plan: Plan, rows: pa.Table) -> pa.Table:
+def _ordered(plan: GuaranteePlan, rows: pa.Table) -> pa.Table:
     """Groups in the order of their levels and labels, so that ties are broken in one order.
 
     It is the order of what can be published, whoever gave the groups and whoever is left out.
@@ -221,7 +222,7 @@ def _largest_refused(rows: pa.Table, level: NDArray[np.int64]) -> int:
     return int(_ceiling(rows, "k")[refused].max(initial=0))
 
 
-def _people(plan: Plan, rows: pa.Table) -> NDArray[np.int64]:
+def _people(plan: GuaranteePlan, rows: pa.Table) -> NDArray[np.int64]:
     first = plan.requirements[0]
     if first.test is not None:
         return _numbers(rows, f"t{first.test}_n")

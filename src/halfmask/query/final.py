@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
     from halfmask.engines.request import Engine
     from halfmask.query.groups import Groups
-    from halfmask.query.planning.elements import Plan, PlannedAggregate, PlannedKey
+    from halfmask.query.planning.aggregates import PlannedAggregate
+    from halfmask.query.planning.guarantee import GuaranteePlan
+    from halfmask.query.planning.plan import PlannedKey
     from halfmask.query.semantics import PublishedRows
 
     Rule = Mapping[str, float]
@@ -46,7 +48,7 @@ class Final:
         self.text, self.select, self.found = text, select, found
 
     def query(
-        self, keys: list[tuple[str, exp.Expr]], planned: list[PlannedKey]
+        self, keys: list[tuple[str, exp.Expr]], planned: Sequence[PlannedKey]
     ) -> tuple[exp.Select, list[str]]:
         """The asker's columns as a query over the published rows (k0..., a0..., level)."""
         from sqlglot import exp
@@ -106,7 +108,7 @@ class Final:
         node: exp.Expr,
         aliases: dict[str, exp.Expr],
         keys: list[tuple[str, exp.Expr]],
-        planned: list[PlannedKey],
+        planned: Sequence[PlannedKey],
     ) -> exp.Expr:
         from sqlglot import exp
 
@@ -121,7 +123,7 @@ class Final:
         self,
         node: exp.Expr,
         keys: list[tuple[str, exp.Expr]],
-        planned: list[PlannedKey],
+        planned: Sequence[PlannedKey],
         *,
         bare: bool = False,
     ) -> exp.Expr:
@@ -209,7 +211,7 @@ class Figures:
 
 
 def hide_figures(
-    plan: Plan,
+    plan: GuaranteePlan,
     groups: Groups,
     published: PublishedRows,
     rows: pa.Table,
@@ -231,7 +233,11 @@ def hide_figures(
 
 
 def _shares(
-    plan: Plan, groups: Groups, published: PublishedRows, engine: Engine, rules: Sequence[Rule]
+    plan: GuaranteePlan,
+    groups: Groups,
+    published: PublishedRows,
+    engine: Engine,
+    rules: Sequence[Rule],
 ) -> LargestShares | None:
     """What those bring who bring most to each sum, average and variance of each row."""
     summed = {
@@ -248,7 +254,7 @@ def _shares(
     return LargestShares(tuple(name for name, _ in amounts), tuple(rules), most, found)
 
 
-def _amounts(plan: Plan, aggregate: PlannedAggregate) -> list[exp.Expr]:
+def _amounts(plan: GuaranteePlan, aggregate: PlannedAggregate) -> list[exp.Expr]:
     """What a person brings: the argument, the same without constants, and each number in it.
 
     With SUM(salary + 1000000) all would bring about the same, and the sum of salaries is known.
@@ -289,7 +295,9 @@ def _without_constants(argument: exp.Expr) -> exp.Expr:
     return argument.copy().transform(bare)
 
 
-def _parts(plan: Plan, groups: Groups, published: PublishedRows, engine: Engine) -> pa.Table:
+def _parts(
+    plan: GuaranteePlan, groups: Groups, published: PublishedRows, engine: Engine
+) -> pa.Table:
     """Per place and part: ``met`` (which conditions are met), ``people``, ``l0`` ..."""
     import pyarrow as pa
 
@@ -330,7 +338,9 @@ def _numbered(conditions: pa.Table) -> NDArray[np.int64]:
     return numbers
 
 
-def _large_enough(plan: Plan, published: PublishedRows, parts: pa.Table) -> NDArray[np.bool_]:
+def _large_enough(
+    plan: GuaranteePlan, published: PublishedRows, parts: pa.Table
+) -> NDArray[np.bool_]:
     """Per place, whether all its parts reach its guarantee, and it lacks none that is scarce."""
     at = parts["place"].to_numpy().astype(np.int64)
     met = parts["met"].to_numpy()

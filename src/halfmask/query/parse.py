@@ -16,6 +16,7 @@ from halfmask.query.clauses import (
     Chain,
     ChainLevel,
     EpsilonClause,
+    EpsilonPromise,
     Generalization,
     GuaranteeClause,
     LevelGuarantee,
@@ -40,46 +41,94 @@ class Statement:
     Attributes:
         text: the whole text, to point into.
         select: the plain SQL.
-        chain: the guarantees.
-        semantics: what may move, if stated.
-        rows_per_person: the stated bound on what a join may make of one person.
+        promise: what is promised of the answer: a chain of guarantees, or what noise may cost.
+        rows_per_person: the stated bound on the rows of one person that count.
         explain: whether only the plan is asked for.
         notes: what the asker should know about how it was read.
     """
 
     text: str
     select: exp.Select
-    chain: Chain
-    semantics: Semantics
+    promise: Chain | EpsilonPromise
     rows_per_person: int | None = None
     explain: bool = False
     notes: tuple[str, ...] = ()
 
+    @property
+    def noisy(self) -> bool:
+        """Whether the answer is under differential privacy."""
+        return isinstance(self.promise, EpsilonPromise)
 
-def parse(text: str) -> Statement:
-    """Read a query in SQL with a guarantee clause, or in the papers' GB / OP / MD notation.
+    @property
+    def chain(self) -> Chain:
+        """The guarantees.
+
+        Raises:
+            UnsupportedQueryError: there are none, as noise is asked for; points at the clause.
+        """
+        if isinstance(self.promise, Chain):
+            return self.promise
+        raise UnsupportedQueryError(
+            "a query with EPSILON is answered by hm.query and explained by hm.explain; it is not "
+            "suggested or sent to cells.",
+            text=self.text,
+            start=self.promise.start,
+            length=4,
+        )
+
+    @property
+    def cost(self) -> EpsilonPromise:
+        """What noise may cost.
+
+        Raises:
+            QueryError: guarantees are asked for.
+        """
+        if isinstance(self.promise, EpsilonPromise):
+            return self.promise
+        raise QueryError(
+            "the query states no budget: add WITH EPSILON 1.0 behind it.",
+            text=self.text,
+            start=len(self.text.rstrip()),
+        )
+
+
+def parse(text: str, *, noisy: bool = False) -> Statement:
+    """Read SQL with a clause of guarantees or of noise, or the papers' GB / OP / MD notation.
+
+    Args:
+        text: the query.
+        noisy: whether the call states an epsilon, so that the query need not.
 
     Raises:
         QueryError: with line, column and a caret.
     """
-    if is_notation(text):
+    if not isinstance(text, str) or not text.strip():
+        raise QueryError("there is no query.")
+    if not noisy and is_notation(text):
         return parse_notation(text)
     asked = _without_explain(text)
     tokens = tokens_of(asked)
-    cut = _guarantee_start(tokens)
-    if cut is None:
-        _check_brackets(text, tokens)
-        refuse_private(text)
-        raise QueryError(
-            "the query promises nothing: add GUARANTEE k = ..., l = ... behind it, or WITH EPSILON "
-            "... for noisy figures.",
-            text=text,
-            start=len(text.rstrip()),
-        )
-    chain, semantics, bound = GuaranteeClause(text, tokens[cut:]).read()
-    check_chain(text, chain)
-    select = select_of(text, asked[: tokens[cut].start])
-    return Statement(text, select, chain, semantics, bound, asked != text)
+    promise: Chain | EpsilonPromise
+    cut, bound = _epsilon_start(tokens), None
+    if noisy or cut is not None:
+        _refuse_guarantee(text, tokens)
+        promise = EpsilonPromise(start=len(text.rstrip()))
+        if cut is not None:
+            promise, bound = EpsilonClause(text, tokens[cut:]).read()
+    else:
+        cut = _guarantee_start(tokens)
+        if cut is None:
+            _check_brackets(text, tokens)
+            raise QueryError(
+                "the query promises nothing: add GUARANTEE k = ..., l = ... behind it, or WITH "
+                "EPSILON ... for noisy figures.",
+                text=text,
+                start=len(text.rstrip()),
+            )
+        promise, bound = GuaranteeClause(text, tokens[cut:]).read()
+        check_chain(text, promise)
+    select = select_of(text, asked if cut is None else asked[: tokens[cut].start])
+    return Statement(text, select, promise, bound, asked != text)
 
 
 def raise_to_floor(statement: Statement, floor: int) -> Statement:
@@ -92,85 +141,7 @@ def raise_to_floor(statement: Statement, floor: int) -> Statement:
         for level in chain.levels
     )
     note = f"Answers are given for at least {floor} people here: k was raised to {floor}."
-    return replace(statement, chain=replace(chain, levels=levels), notes=(*statement.notes, note))
-
-
-@dataclass(frozen=True, slots=True)
-class NoiseStatement:
-    """A question under differential privacy, taken apart.
-
-    Attributes:
-        text: the whole text, to point into.
-        select: the plain SQL.
-        epsilon: what it may cost, as written; empty where the clause stands in the call.
-        delta: the chance that nothing is promised, as written.
-        rows_per_person: how many rows of one person count; None where it is not stated.
-        confidence: of each interval; None where it is not stated.
-        personal: whether every person's own epsilon is to be kept.
-        share: the share of everybody's own epsilon to spend, as written; None: all of it.
-        start: where the clause begins.
-        explain: whether only the plan is asked for.
-    """
-
-    text: str
-    select: exp.Select
-    epsilon: str = ""
-    delta: str = "0"
-    rows_per_person: int | None = None
-    confidence: float | None = None
-    personal: bool = False
-    share: str | None = None
-    start: int = 0
-    explain: bool = False
-
-
-def is_private(text: str) -> bool:
-    """Whether a query has the clause; what cannot be read at all has none."""
-    if "epsilon" not in text.lower():
-        return False
-    try:
-        return _epsilon_start(tokens_of(_without_explain(text))) is not None
-    except QueryError:
-        return False
-
-
-def refuse_private(text: str) -> None:
-    """Refuse a query with the clause where only guarantees can be planned.
-
-    Raises:
-        UnsupportedQueryError: pointing at the clause.
-    """
-    if is_private(text):
-        start = text.upper().rindex("WITH")
-        raise UnsupportedQueryError(
-            "a query with EPSILON is answered by hm.query and explained by hm.explain; it is not "
-            "suggested or sent to cells.",
-            text=text,
-            start=start,
-            length=4,
-        )
-
-
-def parse_private(text: str) -> NoiseStatement:
-    """Read SQL with or without the clause; without it, the call states the budget.
-
-    Raises:
-        QueryError: with line, column and a caret.
-    """
-    if not isinstance(text, str) or not text.strip():
-        raise QueryError("there is no query.")
-    plain = _without_explain(text)
-    explain = plain != text
-    tokens = tokens_of(plain)
-    _refuse_guarantee(text, tokens)
-    cut = _epsilon_start(tokens)
-    if cut is None:
-        end = len(text.rstrip())
-        return NoiseStatement(text, select_of(text, plain), start=end, explain=explain)
-    found = EpsilonClause(text, tokens[cut:]).read()
-    start = tokens[cut].start
-    select = select_of(text, plain[:start])
-    return NoiseStatement(text, select, **found, start=start, explain=explain)
+    return replace(statement, promise=replace(chain, levels=levels), notes=(*statement.notes, note))
 
 
 def _without_explain(text: str) -> str:
@@ -361,12 +332,11 @@ def parse_notation(text: str) -> Statement:
             raise QueryError(f"{name} = ... is missing.", text=text, start=0)
     chain, notes = _chain(text, *sections["MD"])
     check_chain(text, chain)
-    semantics = _semantics(text, sections.get("SE"))
+    chain = replace(chain, semantics=_semantics(text, sections.get("SE")))
     return Statement(
         text,
         _select(text, sections),
         chain,
-        semantics,
         explain=text.lstrip()[:7].upper() == "EXPLAIN",
         notes=notes,
     )

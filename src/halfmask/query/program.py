@@ -66,7 +66,7 @@ class LevelProgram:
     least: int
 
 
-def solve(
+def solve_program(
     problem: LevelProgram, limit: int, shared: set[int], effort: float | None
 ) -> tuple[NDArray[np.int64] | None, int]:
     """The best levels that lose at most ``limit``, if found, and what is lost at least.

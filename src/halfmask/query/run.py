@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from halfmask.query.final import Figures
     from halfmask.query.groups import Groups
     from halfmask.query.history.ledger import Ledger
-    from halfmask.query.planning.elements import Plan
+    from halfmask.query.parse import Statement
+    from halfmask.query.planning.guarantee import GuaranteePlan
     from halfmask.query.semantics import LevelChoice, PublishedRows
     from halfmask.release.demands import DemandWatch
     from halfmask.release.release import Answer, PrivateRelease
@@ -50,7 +51,7 @@ DOMINATED = "A sum, average or variance is empty where few people make up too mu
 
 
 def candidate_of(
-    plan: Plan,
+    plan: GuaranteePlan,
     groups: Groups,
     choice: LevelChoice,
     published: PublishedRows,
@@ -72,7 +73,7 @@ def candidate_of(
         places=published.level,
         request=plan.request,
         promises=promises(plan),
-        steps=steps(plan),
+        steps=level_steps(plan),
         first=plan.chain.first,
         refused=(groups.refused, groups.largest_refused),
         without_policy=groups.without_policy,
@@ -93,7 +94,7 @@ def candidate_of(
     )
 
 
-def promises(plan: Plan) -> tuple[Promise, ...]:
+def promises(plan: GuaranteePlan) -> tuple[Promise, ...]:
     """What every published row must reach."""
     found = []
     for r in plan.requirements:
@@ -115,12 +116,14 @@ def promises(plan: Plan) -> tuple[Promise, ...]:
     return tuple(found)
 
 
-def steps(plan: Plan) -> tuple[str, ...]:
+def level_steps(plan: GuaranteePlan) -> tuple[str, ...]:
     """Per level, what was generalized to get there."""
     return tuple("as grouped" if x.step is None else str(x.step) for x in plan.chain.levels)
 
 
-def _notes(plan: Plan, published: PublishedRows, shares: LargestShares | None) -> tuple[str, ...]:
+def _notes(
+    plan: GuaranteePlan, published: PublishedRows, shares: LargestShares | None
+) -> tuple[str, ...]:
     notes = list(plan.notes)
     if not len(published):
         notes.append("No group meets its guarantee: nothing could be published.")
@@ -135,7 +138,7 @@ def _notes(plan: Plan, published: PublishedRows, shares: LargestShares | None) -
     return tuple(notes)
 
 
-def _below(plan: Plan, groups: Groups, published: PublishedRows, engine: Engine) -> int:
+def _below(plan: GuaranteePlan, groups: Groups, published: PublishedRows, engine: Engine) -> int:
     """How many people have rows below the guarantee, each once however many groups there are."""
     import numpy as np
 
@@ -153,7 +156,7 @@ def _below(plan: Plan, groups: Groups, published: PublishedRows, engine: Engine)
 
 
 def _second_look(
-    plan: Plan, groups: Groups, published: PublishedRows, engine: Engine
+    plan: GuaranteePlan, groups: Groups, published: PublishedRows, engine: Engine
 ) -> pa.Table | None:
     """Count every promise once more, from the rows."""
     from sqlglot import exp
@@ -242,16 +245,18 @@ def query(
         >>> answer.to_arrow().to_pylist()
         [{'city': 'Bourges', 'mean': 3.5, 'level': 0, 'guarantee': 'k>=5, l>=3'}]
     """
-    from halfmask.query.parse import is_private
+    from halfmask.query.parse import parse
 
     with Session(table, engine=engine, schema=schema, floor=floor, tables=tables) as session:
-        if epsilon is not None or is_private(sql):
+        statement = parse(sql, noisy=epsilon is not None)
+        if statement.noisy:
             from halfmask.query.private.answer import NoiseTerms, answer_with_noise
 
             if policies is not None:
                 told = "none with noise: [policy] epsilon of the schema says what people allow"
                 raise ParameterError("policies", "(given)", told)
-            return answer_with_noise(session, sql, NoiseTerms(epsilon=epsilon, **private), ledger)
+            terms = NoiseTerms(epsilon=epsilon, **private)
+            return answer_with_noise(session, statement, terms, ledger)
         if "time_limit" in private:
             raise ParameterError(
                 "time_limit", "(given)", "no answer to depend on a clock: give 'effort' instead"
@@ -261,7 +266,7 @@ def query(
             raise ParameterError("demands", str(private["demands"]), told)
         if private:
             raise ParameterError(sorted(private)[0], "(given)", "epsilon too: it is for noise only")
-        work = session.prepare(sql, policies)
+        work = session.prepare(statement, policies)
         if ledger is not None and not hasattr(ledger, "note"):
             told = "an hm.Ledger of answers; budgets are for WITH EPSILON"
             raise ParameterError("ledger", type(ledger).__name__, told)
@@ -279,7 +284,7 @@ class PreparedQuery:
         watch: what the door has counted to see for itself that demands are met.
     """
 
-    plan: Plan
+    plan: GuaranteePlan
     policies: Policies | None
     watch: DemandWatch | None = None
 
@@ -317,20 +322,19 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self._close()
 
-    def prepare(self, sql: str, policies: object = None) -> PreparedQuery:
-        """Parse and plan a query and join the policies to it."""
-        from halfmask.query.parse import parse, raise_to_floor
-        from halfmask.query.planning.demands import require_people, with_demands
-        from halfmask.query.planning.plan import plan
+    def prepare(self, sql: str | Statement, policies: object = None) -> PreparedQuery:
+        """Plan a query and join the policies to it."""
+        from halfmask.query.parse import Statement, parse, raise_to_floor
+        from halfmask.query.planning.demands import join_demands, require_known_people
+        from halfmask.query.planning.guarantee import plan_guarantee
         from halfmask.release.demands import watch_demands
         from halfmask.table.policies import read_policies
 
-        if not isinstance(sql, str) or not sql.strip():
-            raise QueryError("there is no query.")
-        planned = plan(raise_to_floor(parse(sql), self.floor), self.catalog, self.engine)
+        statement = sql if isinstance(sql, Statement) else parse(sql)
+        planned = plan_guarantee(raise_to_floor(statement, self.floor), self.catalog, self.engine)
         stated = read_policies(policies)
-        require_people(stated, self.catalog, self.engine)
-        planned = with_demands(planned, stated, self.engine)
+        require_known_people(stated, self.catalog, self.engine)
+        planned = join_demands(planned, stated, self.engine)
         tables = {
             alias: (source.name, source.columns, source.schema)
             for alias, source in planned.scope.tables.items()
@@ -360,7 +364,7 @@ class Session:
         from halfmask.query.collect import collect
         from halfmask.query.final import hide_figures
         from halfmask.query.history.support import support_of
-        from halfmask.query.semantics import choose, publish
+        from halfmask.query.semantics import choose_levels, publish_groups
         from halfmask.release.seal import seal
 
         if effort is not None:
@@ -376,8 +380,8 @@ class Session:
                 length=7,
             )
         groups = collect(plan, self.engine)
-        choice = choose(groups, plan.semantics, effort=effort)
-        published = publish(groups, choice)
+        choice = choose_levels(groups, plan.semantics, effort=effort)
+        published = publish_groups(groups, choice)
         rows = aggregate(plan, groups, published, self.engine)
         figures = hide_figures(plan, groups, published, rows, self.engine, self.dominance)
         candidate = candidate_of(

@@ -103,7 +103,9 @@ class PublishedRows:
         return len(self.level)
 
 
-def choose(groups: Groups, semantics: Semantics, *, effort: float | None = EFFORT) -> LevelChoice:
+def choose_levels(
+    groups: Groups, semantics: Semantics, *, effort: float | None = EFFORT
+) -> LevelChoice:
     """Decide where each group goes; ``effort`` bounds the work of ``complete``."""
     if semantics == "selective":
         return choose_selective(groups)
@@ -112,7 +114,7 @@ def choose(groups: Groups, semantics: Semantics, *, effort: float | None = EFFOR
     return choose_complete(groups, effort=effort)
 
 
-def publish(groups: Groups, choice: LevelChoice) -> PublishedRows:
+def publish_groups(groups: Groups, choice: LevelChoice) -> PublishedRows:
     """Gather the groups that share a target into rows; every row must meet its guarantee.
 
     Raises:
@@ -169,7 +171,7 @@ def choose_selective(groups: Groups) -> LevelChoice:
 
 def choose_complete(groups: Groups, *, effort: float | None = None) -> LevelChoice:
     """The optimum, or with so much effort the best found and how far it may be from it."""
-    finest, coarsest = limits(groups)
+    finest, coarsest = passing_levels(groups)
     state = _State(groups, finest, coarsest, effort)
     for level in range(groups.top + 1):
         _climb(state, level)
@@ -178,7 +180,7 @@ def choose_complete(groups: Groups, *, effort: float | None = None) -> LevelChoi
     return LevelChoice(state.target, missed / (choice.depth(groups) + missed) if missed else 0.0)
 
 
-def limits(groups: Groups) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def passing_levels(groups: Groups) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Per group, the finest and the coarsest level at which a node above it passes (-1: none)."""
     finest = np.full(len(groups), DROPPED, dtype=np.int64)
     coarsest = np.full(len(groups), DROPPED, dtype=np.int64)
@@ -283,7 +285,7 @@ def _decide(
     more = 1
     while (known := state.lost(members)) > least:
         limit = min(problem.least + more, known - 1)
-        found, bound = program.solve(problem, limit, state.shared, state.effort)
+        found, bound = program.solve_program(problem, limit, state.shared, state.effort)
         if found is not None:
             state.target[members] = found
         least = max(least, bound)

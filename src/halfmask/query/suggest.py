@@ -22,7 +22,7 @@ from halfmask.query import semantics
 from halfmask.query.collect import groups_of
 from halfmask.query.groups import DROPPED
 from halfmask.query.run import Session
-from halfmask.query.semantics import publish
+from halfmask.query.semantics import publish_groups
 from halfmask.table.document import Result, document_field
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.query.groups import Groups
-    from halfmask.query.planning.elements import Plan
+    from halfmask.query.planning.guarantee import GuaranteePlan
 
 GuaranteeNumbers = tuple[tuple[int, int], ...]
 MOST_VALUES, MOST_ROUNDS, LARGEST_L = 12, 4, 12
@@ -98,7 +98,7 @@ def suggest(
 
 
 class _GuaranteeSearch:
-    def __init__(self, plan: Plan, session: Session) -> None:
+    def __init__(self, plan: GuaranteePlan, session: Session) -> None:
         self.plan = plan
         self.groups, self.k, self.l = _counted(plan, session)
         if not int(self.groups.people.sum()):
@@ -144,7 +144,7 @@ class _GuaranteeSearch:
         if chain not in self.scored:
             groups, inside = self._under(chain)
             choice = semantics.choose_selective(groups)
-            rows = publish(groups, choice)
+            rows = publish_groups(groups, choice)
             self.scored[chain] = (choice.people(groups), choice.depth(groups), inside, len(rows))
         return self.scored[chain]
 
@@ -174,7 +174,9 @@ class _GuaranteeSearch:
         )
 
 
-def _counted(plan: Plan, session: Session) -> tuple[Groups, NDArray[np.int64], NDArray[np.int64]]:
+def _counted(
+    plan: GuaranteePlan, session: Session
+) -> tuple[Groups, NDArray[np.int64], NDArray[np.int64]]:
     """Groups by the finest keys and by demand, with everybody in them."""
     request = plan.request
     asked = request.guarantees
@@ -210,7 +212,7 @@ def _counted(plan: Plan, session: Session) -> tuple[Groups, NDArray[np.int64], N
 
 
 def _plain_key(name: str) -> Any:
-    from halfmask.query.planning.elements import PlannedKey
+    from halfmask.query.planning.plan import PlannedKey
 
     return PlannedKey(name, generalized=False)
 
@@ -272,7 +274,7 @@ def _rounded(share: float) -> float:
     return round(round(share * 20) / 20, 2)
 
 
-def _clause(plan: Plan, chain: GuaranteeNumbers) -> str:
+def _clause(plan: GuaranteePlan, chain: GuaranteeNumbers) -> str:
     """The chain as it would stand in the query, names quoted."""
     parts = []
     for level, (k, l) in zip(plan.chain.levels, chain, strict=True):

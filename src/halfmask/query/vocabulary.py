@@ -107,7 +107,7 @@ def fail(text: str, node: exp.Expr, message: str) -> NoReturn:
     raise UnsupportedQueryError(message, text=text, start=start, length=end - start + 1)
 
 
-def refuse(text: str, select: exp.Select) -> None:
+def refuse_unlisted(text: str, select: exp.Select) -> None:
     """Refuse what is not on the list of what may stand in a query.
 
     Raises:

@@ -59,19 +59,15 @@ def noisy_answer(
     ledgers: Ledgers,
 ) -> dict[str, Any]:
     """Answer under differential privacy, for a budget that is spent first; or plan it only."""
-    from halfmask.query.private.answer import (
-        NoiseTerms,
-        answer_with_noise,
-        explain_noise,
-        prepare_noise,
-    )
+    from halfmask.query.explain import explain_prepared
+    from halfmask.query.private.answer import NoiseTerms, answer_with_noise, prepare_noise
     from halfmask.release.document import plain_rows
 
     if asked.suggest:
         raise InputError("Guarantees are proposed for GUARANTEE only: leave EPSILON away.")
     terms = NoiseTerms(**noise)
     if asked.explain:
-        plan = explain_noise(prepare_noise(session, asked.sql, terms), session)
+        plan = explain_prepared(prepare_noise(session, asked.sql, terms), session)
         return verb_document("query", {"explanation": plan.to_dict()})
     answer = answer_with_noise(session, asked.sql, terms, ledgers.accountant())
     facts = {"answer": answer.to_dict(), "data": plain_rows(answer.to_arrow())}
@@ -82,7 +78,7 @@ def guaranteed_answer(
     session: Session, table: Table, asked: requests.QueryRequest, folder: Path, ledgers: Ledgers
 ) -> dict[str, Any]:
     """Answer with guarantees what earlier answers do not forbid; or plan or propose only."""
-    from halfmask.query.explain import explain_plan
+    from halfmask.query.explain import explain_prepared
     from halfmask.query.history.ledger import Ledger
     from halfmask.query.suggest import suggest
     from halfmask.release.document import plain_rows
@@ -92,7 +88,7 @@ def guaranteed_answer(
         return verb_document("query", {"suggestion": suggest(table, asked.sql).to_dict()})
     work = session.prepare(asked.sql)
     if asked.explain:
-        return verb_document("query", {"explanation": explain_plan(work.plan, session).to_dict()})
+        return verb_document("query", {"explanation": explain_prepared(work, session).to_dict()})
     ledger = Ledger.read(ledgers.answers)
     answer = session.answer(work, ledger=ledger, effort=asked.effort)
     private_folder(ledgers.answers.parent)
@@ -303,12 +299,12 @@ def query(
     ledgers: Ledgers,
 ) -> dict[str, Any]:
     """Answer SQL with guarantees, or with noise where the query says so."""
-    from halfmask.query.parse import is_private
+    from halfmask.query.parse import parse
     from halfmask.query.run import Session
 
     noise = _given(asked, requests.NoiseRequest)
     with Session(loaded.table(now)) as session:
-        if asked.epsilon is not None or is_private(asked.sql):
+        if parse(asked.sql, noisy=asked.epsilon is not None).noisy:
             return noisy_answer(session, asked, noise, folder, ledgers)
         if noise:
             raise InputError(f"'{min(noise)}' is for noisy answers: add WITH EPSILON 1.0.")

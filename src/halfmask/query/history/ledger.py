@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from halfmask.ledger import LedgerRecord
     from halfmask.query.history.support import Kind, Numbering, Profile, Support, Trace
-    from halfmask.query.planning.elements import Plan
+    from halfmask.query.planning.guarantee import GuaranteePlan
     from halfmask.query.run import PreparedQuery, Session
 
 MOST_TOGETHER, MOST_TRIED = 6, 24
@@ -194,7 +194,9 @@ class Ledger:
         self.entries.append(entry)
         return notes
 
-    def _entry(self, session: Session, plan: Plan, new: Support) -> tuple[Register, AnswerEntry]:
+    def _entry(
+        self, session: Session, plan: GuaranteePlan, new: Support
+    ) -> tuple[Register, AnswerEntry]:
         from halfmask.query.history.support import trace_of
 
         trace: Trace = trace_of(session.engine, plan, new, self._salt)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from halfmask.engines.duckdb import DuckDB
     from halfmask.engines.request import Engine
     from halfmask.query.groups import Groups
-    from halfmask.query.planning.elements import Plan
+    from halfmask.query.planning.guarantee import GuaranteePlan
     from halfmask.query.semantics import PublishedRows
 
 BELOW = "below the guarantee"
@@ -58,7 +58,7 @@ class Support:
 
 
 def support_of(
-    plan: Plan,
+    plan: GuaranteePlan,
     groups: Groups,
     published: PublishedRows,
     withheld: Mapping[str, int | None],
@@ -133,7 +133,7 @@ class Trace:
     opaque: bool
 
 
-def trace_of(engine: Engine, plan: Plan, support: Support, salt: str) -> Trace:
+def trace_of(engine: Engine, plan: GuaranteePlan, support: Support, salt: str) -> Trace:
     """Follow what an answer tells to the rows of the tables it reads."""
     from sqlglot import exp
 
@@ -169,7 +169,7 @@ def trace_of(engine: Engine, plan: Plan, support: Support, salt: str) -> Trace:
     return Trace(tuple(parts), tuple(reads), origins[0].base, any(o.opaque for o in origins))
 
 
-def _values(plan: Plan) -> list[tuple[exp.Column, ...]]:
+def _values(plan: GuaranteePlan) -> list[tuple[exp.Column, ...]]:
     """The columns that each aggregate is made of: where one is missing, so is the row."""
     from sqlglot import exp
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from halfmask.engines.request import AggregateState, GroupMeasure
 from halfmask.query import vocabulary
 from halfmask.query.planning.conditions import Conditions
-from halfmask.query.planning.elements import PlannedAggregate
 from halfmask.query.vocabulary import fail
 
 if TYPE_CHECKING:
@@ -17,6 +16,25 @@ if TYPE_CHECKING:
     from halfmask.engines.request import Kind
     from halfmask.query.planning.scope import QueryScope
     from halfmask.query.total.rows import TotalRows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlannedAggregate:
+    """One aggregate: the states (or the measure) it is made of.
+
+    Attributes:
+        kind: count, sum, avg ...
+        states: positions of its states in the request, or (-1,) for the number of rows.
+        measure: position of its measure, where it does not merge.
+        of: what its argument is.
+        conditional: whether it depends on who meets a condition: it may be null in a row.
+    """
+
+    kind: str
+    states: tuple[int, ...] = ()
+    measure: int | None = None
+    of: Kind = "other"
+    conditional: bool = False
 
 
 class Aggregates:

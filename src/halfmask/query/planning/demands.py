@@ -8,24 +8,23 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from halfmask.engines.request import WITHOUT_POLICY
+from halfmask.engines.request import WITHOUT_POLICY, kind_of
 from halfmask.engines.sql import table_node as named
 from halfmask.errors import QueryError, SchemaError
-from halfmask.query.planning.stated import stated as stated_in
-from halfmask.query.planning.stated import type_faults
+from halfmask.query.total.conversions import bounded_numeric, case_of, comparison_of, double
 from halfmask.query.total.rows import TotalRows
 from halfmask.table.demands import file_policies, person_texts, sources
-from halfmask.table.policies import DEMANDS
+from halfmask.table.policies import DEMANDS, LARGEST, STRICTEST
 from halfmask.table.values import is_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from sqlglot import exp
 
     from halfmask.engines.request import Engine
     from halfmask.query.collect import AskedTable, Catalog
-    from halfmask.query.planning.elements import Plan
+    from halfmask.query.planning.guarantee import GuaranteePlan
     from halfmask.table.policies import Demand, Policies
 
 _NUMBERS = count()
@@ -56,7 +55,7 @@ class _Said:
     owed: list[exp.Expr] = field(default_factory=list)
 
 
-def with_demands(plan: Plan, given: Policies | None, engine: Engine) -> Plan:
+def join_demands(plan: GuaranteePlan, given: Policies | None, engine: Engine) -> GuaranteePlan:
     """The plan in which every person contributes under all that this person demands of it.
 
     Args:
@@ -90,7 +89,7 @@ def with_demands(plan: Plan, given: Policies | None, engine: Engine) -> Plan:
     )
 
 
-def require_people(given: Policies | None, catalog: Catalog, engine: Engine) -> None:
+def require_known_people(given: Policies | None, catalog: Catalog, engine: Engine) -> None:
     """Refuse policies of people whom no table has: nobody would ever keep them.
 
     All tables that may be asked are looked at, so that it does not depend on the question.
@@ -134,7 +133,9 @@ def _is_plain(kind: pa.DataType) -> bool:
     return pa.types.is_integer(kind) or pa.types.is_date(kind) or is_text(kind)
 
 
-def stated_policies(plan: Plan, given: Policies | None) -> list[tuple[tuple[str, ...], Policies]]:
+def stated_policies(
+    plan: GuaranteePlan, given: Policies | None
+) -> list[tuple[tuple[str, ...], Policies]]:
     """Every source of demands of a query, with the tables that its columns stand in.
 
     Raises:
@@ -146,11 +147,11 @@ def stated_policies(plan: Plan, given: Policies | None) -> list[tuple[tuple[str,
     for alias, source in tables.items():
         for policies in _of_table(source):
             faults += policies.unknown(list(source.columns))
-            faults += type_faults(policies, source.columns)
+            faults += _type_faults(policies, source.columns)
             found.append(((alias,), policies))
     if given is not None and given.stated:
         faults += given.unknown(list(dict.fromkeys(c for s in tables.values() for c in s.columns)))
-        faults += [fault for s in tables.values() for fault in type_faults(given, s.columns)]
+        faults += [fault for s in tables.values() for fault in _type_faults(given, s.columns)]
         found.append((tuple(tables), given))
     if faults:
         raise SchemaError(*dict.fromkeys(faults))
@@ -166,14 +167,16 @@ def _of_table(source: AskedTable) -> tuple[Policies, ...]:
     return file_policies(source.schema, tuple(source.columns))
 
 
-def _refuse_policy_columns(plan: Plan, given: Policies | None) -> None:
+def _refuse_policy_columns(plan: GuaranteePlan, given: Policies | None) -> None:
     """A column that holds demands may not be asked for, also where an argument names it."""
     for name in plan.queried:
         if given is not None and name in given.names:
             raise QueryError(f"{name} holds people's demands: it may not be asked for.")
 
 
-def _with_columns(plan: Plan, policies: Policies, aliases: Iterable[str], said: _Said) -> None:
+def _with_columns(
+    plan: GuaranteePlan, policies: Policies, aliases: Iterable[str], said: _Said
+) -> None:
     listed = tuple(aliases)
     for demand, where in policies.general.items():
         found = _expressions(plan, demand, where, listed)
@@ -193,13 +196,13 @@ def _with_columns(plan: Plan, policies: Policies, aliases: Iterable[str], said: 
                 said.owed += found
 
 
-def _owes_general(plan: Plan) -> bool:
+def _owes_general(plan: GuaranteePlan) -> bool:
     """Whether a general l speaks of a column of which no values are counted."""
     return any(plan.scope.role(column) == "sensitive" for column in plan.uncounted)
 
 
 def _expressions(
-    plan: Plan, demand: str, where: Demand, aliases: tuple[str, ...]
+    plan: GuaranteePlan, demand: str, where: Demand, aliases: tuple[str, ...]
 ) -> list[exp.Expr]:
     """The number, or what the columns of that very name state."""
     from sqlglot import exp
@@ -213,7 +216,7 @@ def _expressions(
             column = exp.column(where, table=alias, quoted=True)
             # Of a table that was read, demands were looked at then.
             known = source.table is not None and where in source.table.schema.policy_names
-            found.append(column if known else stated_in(column, source.columns[where], demand))
+            found.append(column if known else stated_number(column, source.columns[where], demand))
     return found
 
 
@@ -300,7 +303,7 @@ def _largest(parts: list[exp.Expr]) -> exp.Expr:
     return stated[0] if len(stated) == 1 else exp.Greatest(this=stated[0], expressions=stated[1:])
 
 
-def _by_person(plan: Plan, source: exp.Select, said: _Said) -> exp.Select:
+def _by_person(plan: GuaranteePlan, source: exp.Select, said: _Said) -> exp.Select:
     """Look demands up by person in the whole table that states them, whichever row was joined.
 
     A row of a joined table may be absent (LEFT JOIN), or be the mildest of several of its person:
@@ -351,7 +354,7 @@ def _by_person(plan: Plan, source: exp.Select, said: _Said) -> exp.Select:
 
 
 def _with_people(
-    plan: Plan, people: pa.Table, source: exp.Select, engine: Engine, said: _Said
+    plan: GuaranteePlan, people: pa.Table, source: exp.Select, engine: Engine, said: _Said
 ) -> exp.Select:
     """Join what a policy table says of single people."""
     from sqlglot import exp
@@ -430,3 +433,47 @@ def for_columns(
 
 def _quoted(name: str) -> str:
     return name.replace("'", "''")
+
+
+def _type_faults(policies: Policies, columns: Mapping[str, pa.DataType]) -> list[str]:
+    """One fault per policy column whose type holds no numbers; rows have no say in it."""
+    named: dict[str, str] = {}
+    for entry in (policies.general, *policies.columns.values()):
+        named |= {where: demand for demand, where in entry.items() if isinstance(where, str)}
+    return [
+        f"Policy column '{name}' ({demand}) holds no numbers: name a column that does."
+        for name, demand in named.items()
+        if name in columns
+        and not pa.types.is_null(columns[name])
+        and kind_of(columns[name]) not in ("integer", "decimal", "float")
+    ]
+
+
+def stated_number(column: exp.Column, kind: pa.DataType, demand: str) -> exp.Expr:
+    """What a row states as ``demand``, whatever its column holds; null where it states nothing.
+
+    A number within the range of its kind is what it says. All else that is not empty, too large,
+    not a number or below the range, is the strictest demand of its kind, which no exact answer can
+    meet: its person is left out, and nothing fails.
+    """
+    from sqlglot import exp
+
+    if demand == "epsilon":  # exact answers ask only whether there is one
+        return column
+    low, high = (0, 1) if demand == "t" else (1, LARGEST)
+    number: exp.Expr = column
+    if pa.types.is_decimal256(kind):
+        number = bounded_numeric(column)
+    elif kind_of(kind) != "integer":
+        number = double(column)
+    inside = exp.Between(this=number, low=exp.convert(low), high=exp.convert(high))
+    read = double(number) if demand == "t" or kind_of(kind) != "integer" else _whole(number)
+    known = comparison_of(exp.Is, column, exp.null())
+    strictest = exp.convert(int(STRICTEST[demand]))
+    return case_of((known, exp.null()), (inside, read), other=strictest)
+
+
+def _whole(number: exp.Expr) -> exp.Expr:
+    from sqlglot import exp
+
+    return exp.cast(exp.paren(number), "bigint")

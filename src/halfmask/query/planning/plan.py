@@ -1,25 +1,21 @@
-"""From a statement to a plan: what is grouped by, aggregated, generalized, and what must hold.
+"""A query resolved: what its names mean, what it groups by, which columns it touches.
 
-The plan knows the request for the engine, how its groups are tested level by level, and the
-query over the published rows that makes the asker's columns of them.
+Every query passes here, whatever it promises. What its guard needs beside that is planned in
+``guarantee`` (groups that are large enough) or in ``noise`` (figures under differential privacy).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from halfmask.engines.request import Request
-from halfmask.query.final import Final
-from halfmask.query.planning.aggregates import Aggregates
-from halfmask.query.planning.elements import Plan, requirements
-from halfmask.query.planning.generalizations import Generalizations
-from halfmask.query.planning.inline import inline_derived_tables, people_of
-from halfmask.query.planning.scope import (
-    grouping_of,
+from halfmask.query.planning.scope import grouping_of, refuse_hidden, scope_of, source_of
+from halfmask.query.planning.subqueries import (
+    inline_derived_tables,
     look_up_constants,
-    refuse_hidden,
-    scope_of,
-    source_of,
+    refuse_other_rows,
+    write_quantiles,
 )
 from halfmask.query.total.rows import TotalRows
 
@@ -29,116 +25,103 @@ if TYPE_CHECKING:
     from halfmask.engines.request import Engine
     from halfmask.query.collect import Catalog
     from halfmask.query.parse import Statement
+    from halfmask.query.planning.scope import QueryScope
+    from halfmask.table.hierarchy import Hierarchy
 
 
-def plan(statement: Statement, catalog: Catalog, engine: Engine) -> Plan:
-    """Decide how a statement is answered; reads column types, no rows.
+@dataclass(frozen=True, eq=False)
+class PlannedKey:
+    """A grouping column as the asker sees it.
 
-    Raises:
-        QueryError: with line, column and a caret.
+    Attributes:
+        name: its name in the answer.
+        generalized: whether its values are changed; they leave as text then.
+        hierarchy: the one that it climbs, if it does.
     """
-    return _Planner(statement, catalog, engine).plan()
+
+    name: str
+    generalized: bool
+    hierarchy: Hierarchy | None = None
 
 
-class _Planner:
-    def __init__(self, statement: Statement, catalog: Catalog, engine: Engine) -> None:
-        self.statement, self.catalog, self.engine = statement, catalog, engine
-        self.text = statement.text
-        select = look_up_constants(
-            self.text, inline_derived_tables(self.text, statement.select), catalog, engine
-        )
-        self.scope, self.select = scope_of(self.text, select, catalog)
-        self.total = TotalRows(self.scope)
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Plan:
+    """What is decided of every query before rows are read.
 
-    def plan(self) -> Plan:
-        refuse_hidden(self.scope, self.select)
-        source, chain = self.total.source(source_of(self.select)), self.statement.chain
-        repeat = people_of(self.scope, self.engine, self.statement.rows_per_person).repeat
-        keys = grouping_of(self.text, self.select)
-        aggregates = Aggregates(self.text, self.scope, self.select)
-        types = aggregates.types(keys, self.total)
-        for call in aggregates.calls():
-            aggregates.add(call, types)
-        steps = Generalizations(self.text, self.scope, self.catalog, self.engine)
-        planned, requested = steps.bind(chain, keys, types)
-        needed, tests = requirements(self.text, self.scope, chain, aggregates, repeat=repeat)
-        final, names = Final(self.text, self.select, aggregates.found).query(keys, planned)
-        request = Request(
-            source=source,
-            keys=tuple(requested),
-            guarantees=tuple((g.k, g.l) for g in chain.guarantees),
-            person=self.scope.person,
-            tests=tuple(tests),
-            states=tuple(aggregates.states),
-        )
-        return Plan(
-            statement=self.statement,
-            scope=self.scope,
-            request=self.total.request(request),
-            keys=tuple(planned),
-            aggregates=tuple(aggregates.planned),
-            measures=tuple(map(self.total.measure, aggregates.measures)),
-            requirements=tuple(needed),
-            queried=self._touched(),
-            final=final,
-            names=tuple(names),
-            notes=(*self.statement.notes, *steps.notes, *self._undeclared()),
-            repeat=repeat,
-            splits=tuple(map(self.total, aggregates.conditions.splits)),
-            missing=tuple(map(self.total, aggregates.conditions.missing)),
-            split_values=tuple(map(self.total, self._split_values(aggregates))),
-            uncounted=self._uncounted(aggregates),
-            limits=tuple(map(self.total, aggregates.conditions.limits)),
-        )
+    Attributes:
+        statement: the query as written, with what it promises.
+        scope: its tables and their names.
+        keys: what is grouped by.
+        queried: every column that influences what is seen, in any clause.
+        final: the select list, HAVING, ORDER BY and LIMIT over the rows of the answer.
+        names: the columns of the answer.
+        notes: what the asker should know.
+    """
 
-    def _undeclared(self) -> list[str]:
-        """What nobody declared: then each row is a person, and no column is known to identify."""
-        declared = self.scope.tables[self.scope.main].schema
-        if declared is not None and declared.columns:
-            return []
-        return [
-            "The table has no schema: each row counts as another person, and no column is "
-            "known to identify anybody."
-        ]
+    statement: Statement
+    scope: QueryScope
+    keys: tuple[PlannedKey, ...]
+    queried: tuple[str, ...]
+    final: exp.Select
+    names: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
-    def _touched(self) -> tuple[str, ...]:
-        """Every column that influences what is seen, in whatever clause it stands.
+
+@dataclass(frozen=True, eq=False)
+class ResolvedQuery:
+    """A query that speaks of known columns, none of them hidden; what plans are made from.
+
+    Attributes:
+        statement: the query as written.
+        scope: its tables and their names.
+        select: the SQL, derived tables and subqueries written out.
+        total: puts what is computed from rows into a form that cannot fail.
+    """
+
+    statement: Statement
+    scope: QueryScope
+    select: exp.Select
+    total: TotalRows
+
+    @property
+    def text(self) -> str:
+        """The query, to point into."""
+        return self.statement.text
+
+    @cached_property
+    def keys(self) -> list[tuple[str, exp.Expr]]:
+        """What is grouped by, each with its name in the answer."""
+        return grouping_of(self.text, self.select)
+
+    @property
+    def rows(self) -> exp.Select:
+        """FROM, JOIN and WHERE; no row makes them fail."""
+        return self.total.source(source_of(self.select))
+
+    @property
+    def columns(self) -> list[exp.Column]:
+        """Every column that is read, wherever it stands.
 
         Derived tables are written out and names are resolved before, so that an alias, a position
         or a join hides none of them.
         """
         from sqlglot import exp
 
-        names = [c.name for c in self.select.find_all(exp.Column) if c.table]
-        return tuple(dict.fromkeys((*names, *(c.name for c in self._named()))))
+        return [column for column in self.select.find_all(exp.Column) if column.table]
 
-    def _uncounted(self, aggregates: Aggregates) -> tuple[exp.Column, ...]:
-        """The columns that decide who stands in a row, or in a figure, and of which l counts none.
 
-        By a key or a condition a row may hold one value of such a column.
-        """
-        from sqlglot import exp
+def resolve(statement: Statement, catalog: Catalog, engine: Engine) -> ResolvedQuery:
+    """Find out what a query speaks of; reads column types and tables of nobody's data.
 
-        counted = aggregates.conditions.counted(self._named())
-        touched = [c for c in self.select.find_all(exp.Column) if c.table]
-        people = {(a, one.person) for a, one in self.scope.tables.items()}
-        found = [c for c in touched if c not in counted and (c.table, c.name) not in people]
-        return tuple(c.copy() for c in dict.fromkeys(found))
-
-    def _named(self) -> list[exp.Column]:
-        """The columns of ``l = 3 OF column``."""
-        from sqlglot import exp
-
-        found = []
-        for name in self.statement.chain.diverse:
-            alias, column = self.scope.resolve(exp.column(name))
-            found.append(exp.column(column, table=alias, quoted=True))
-        return found
-
-    def _split_values(self, aggregates: Aggregates) -> list[exp.Expr]:
-        """What l counts in each part of a row that has conditional figures."""
-        if self.statement.chain.guarantees[-1].l == 1 or not any(
-            a.conditional for a in aggregates.planned
-        ):
-            return []
-        return list(dict.fromkeys((*aggregates.conditions.values, *self._named())))
+    Raises:
+        QueryError: with line, column and a caret.
+    """
+    text, select = statement.text, statement.select
+    if statement.noisy:
+        refuse_other_rows(text, select)
+        select = write_quantiles(text, select)
+    else:
+        select = look_up_constants(text, inline_derived_tables(text, select), catalog, engine)
+    scope, select = scope_of(text, select, catalog)
+    refuse_hidden(scope, select)
+    return ResolvedQuery(statement, scope, select, TotalRows(scope))

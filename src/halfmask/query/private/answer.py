@@ -1,35 +1,29 @@
-"""What is decided before a question under EPSILON is paid for: its plan, promise and views.
+"""``hm.query(..., epsilon=...)``: SQL under differential privacy, exact where the rows are.
 
-``hm.query(..., epsilon=...)``: SQL under differential privacy, exact where the rows are.
-
-The budget is spent before anything is read. The engine adds up bounded contributions; the totals
-get noise; select list, HAVING, ORDER BY and LIMIT see noisy figures only.
-
-The plan of a question under differential privacy: what each figure will cost and how far off.
+Everything is decided before the question is paid for: its plan, promise and views. The budget is
+spent before anything is read. The engine adds up bounded contributions; the totals get noise;
+select list, HAVING, ORDER BY and LIMIT see noisy figures only.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from math import prod
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from halfmask.dp.accountant import Accountant, unit, whose_rows
 from halfmask.dp.budget import Approximate, Number, Pure, budget, given_domains, require_modest
-from halfmask.dp.figures import NoisyVector, Stratum, answer, noisy_figure, require_confidence
+from halfmask.dp.figures import Stratum, answer, require_confidence
 from halfmask.dp.ledger import BudgetLedger
-from halfmask.dp.mechanisms import StableGroups
-from halfmask.dp.views import GroupRule, View, count_of, vectors_of, views_of
-from halfmask.engines.levels import tally_query
+from halfmask.dp.views import GroupRule, View, views_of
 from halfmask.errors import ParameterError, QueryError, UnsupportedQueryError
 from halfmask.models.verdict import require_whole
-from halfmask.query.parse import NoiseStatement, parse_private
-from halfmask.query.private.parts import ExactGroups, collect_totals
+from halfmask.query.parse import Statement, parse
+from halfmask.query.planning.noise import NoisePlan, plan_noise
 from halfmask.query.private.personal import Audience, audience
-from halfmask.query.private.plan import NoisePlan, plan_private
+from halfmask.query.private.totals import ExactGroups, collect_totals
 from halfmask.release.candidate import NoiseCandidate
 from halfmask.release.seal import seal
 
@@ -41,9 +35,9 @@ if TYPE_CHECKING:
 
     from halfmask.dp.budget import Budget, Number
     from halfmask.dp.figures import NoisyAnswer
-    from halfmask.dp.views import ExactCounts, Question, View
+    from halfmask.dp.views import ExactCounts, View
+    from halfmask.query.planning.noise import NoisePlan
     from halfmask.query.private.personal import Audience
-    from halfmask.query.private.plan import NoisePlan
     from halfmask.query.run import Session
     from halfmask.release.release import PrivateRelease
 
@@ -55,7 +49,6 @@ T = TypeVar("T")
 class NoisePreparation:
     """A question that is ready to be answered or explained; nothing is spent."""
 
-    statement: NoiseStatement
     plan: NoisePlan
     audience: Audience
     rows_per_person: int
@@ -117,37 +110,37 @@ class NoiseTerms:
 
 
 def prepare_noise(
-    session: Session, sql: str, terms: NoiseTerms, accountant: Accountant | None = None
+    session: Session, sql: str | Statement, terms: NoiseTerms, accountant: Accountant | None = None
 ) -> NoisePreparation:
     """Decide everything that can be decided before the budget is spent."""
     epsilon, delta = terms.epsilon, terms.delta
-    statement = parse_private(sql)
+    statement = sql if isinstance(sql, Statement) else parse(sql, noisy=True)
+    asked = statement.cost
     most = _stated("rows_per_person", statement.rows_per_person, terms.rows_per_person, 1)
     require_whole("rows_per_person", most, 1)
-    sure = _stated("confidence", statement.confidence, terms.confidence, 0.95)
+    sure = _stated("confidence", asked.confidence, terms.confidence, 0.95)
     require_confidence(sure)
-    plan = plan_private(
+    plan = plan_noise(
         statement,
         session.catalog,
         session.engine,
         domains=given_domains(terms.domains),
         rows_per_person=most,
     )
-    own = epsilon == "personal" or (statement.personal and epsilon is None)
-    part = _stated("share", statement.share, terms.share, None)
+    own = epsilon == "personal" or (asked.personal and epsilon is None)
+    part = _stated("share", asked.share, terms.share, None)
     if part is not None and not own:
         raise ParameterError("share", str(part), "it with PERSONAL EPSILON only")
     promise = None
     if own:
-        chance = statement.delta if delta is None else delta
+        chance = asked.delta if delta is None else delta
     else:
         chance = 0
         promise = _promise(statement, epsilon, delta)
         require_modest(promise, insist=terms.insist)
-        _require_groups(plan, statement, promise)
+        _require_groups(plan, promise)
     whose = audience(
         plan,
-        statement,
         promise,
         delta=chance,
         share=1 if part is None else part,
@@ -155,27 +148,28 @@ def prepare_noise(
         accountant=accountant,
     )
     require_modest(whose.promise, insist=terms.insist)
-    return NoisePreparation(statement, plan, whose, most, sure)
+    return NoisePreparation(plan, whose, most, sure)
 
 
 def _promise(
-    statement: NoiseStatement, epsilon: Number | None, delta: Number | None
+    statement: Statement, epsilon: Number | None, delta: Number | None
 ) -> Pure | Approximate:
     """The budget, stated once: in the clause or in the call."""
-    if (statement.epsilon or statement.personal) and (epsilon is not None or delta is not None):
+    asked = statement.cost
+    if (asked.epsilon or asked.personal) and (epsilon is not None or delta is not None):
         raise QueryError(
             "the budget is stated twice, here and in the call: keep one.",
             text=statement.text,
-            start=statement.start,
+            start=asked.start,
             length=12,
         )
-    if statement.epsilon:
-        return budget(statement.epsilon, statement.delta)
+    if asked.epsilon:
+        return budget(asked.epsilon, asked.delta)
     if epsilon is None:
         raise QueryError(
             "the query states no budget: add WITH EPSILON 1.0 behind it.",
             text=statement.text,
-            start=statement.start,
+            start=asked.start,
         )
     return budget(epsilon, 0 if delta is None else delta)
 
@@ -186,12 +180,13 @@ def _stated(name: str, written: T | None, given: T | None, default: T) -> T:
     return written if written is not None else given if given is not None else default
 
 
-def _require_groups(plan: NoisePlan, statement: NoiseStatement, promise: Budget) -> None:
+def _require_groups(plan: NoisePlan, promise: Budget) -> None:
     """Groups that nobody declared need a delta."""
     if plan.public or (isinstance(promise, Approximate) and promise.delta):
         return
+    statement = plan.statement
     unknown = next(key.name for key in plan.keys if key.domain is None)
-    at = statement.text.lower().rfind(unknown.lower(), 0, statement.start)
+    at = statement.text.lower().rfind(unknown.lower(), 0, statement.cost.start)
     raise UnsupportedQueryError(
         f"the groups of {unknown} are not public: declare domain = [...] for it in the schema (or "
         "domains=...), or add DELTA 1e-6, and only groups far above one person are shown.",
@@ -202,7 +197,7 @@ def _require_groups(plan: NoisePlan, statement: NoiseStatement, promise: Budget)
 
 
 def answer_with_noise(
-    session: Session, sql: str, terms: NoiseTerms, ledger: object = None
+    session: Session, sql: str | Statement, terms: NoiseTerms, ledger: object = None
 ) -> PrivateRelease:
     """Answer SQL with noise, for a budget that is spent first.
 
@@ -218,9 +213,10 @@ def answer_with_noise(
     """
     keeper = _keeper(ledger)
     ready = prepare_noise(session, sql, terms, keeper)
-    if ready.statement.explain:
+    text = ready.plan.statement.text
+    if ready.plan.statement.explain:
         raise QueryError(
-            "EXPLAIN asks for the plan only: use --explain or hm.explain.", text=sql, start=0
+            "EXPLAIN asks for the plan only: use --explain or hm.explain.", text=text, start=0
         )
     plan, whose, most = ready.plan, ready.audience, ready.rows_per_person
     ready.views()  # what noise cannot serve is refused before it is paid
@@ -250,7 +246,7 @@ def answer_with_noise(
         "query",
         {
             **whose.parameters(),
-            "sql": sql,
+            "sql": text,
             "engine": session.engine.name,
             "groups": ready.groups,
             "confidence": ready.confidence,
@@ -326,146 +322,3 @@ def _notes(plan: NoisePlan, ledger: object) -> tuple[str, ...]:
     if ledger is None:
         notes.append("No ledger was given: other releases of this table add to its epsilon.")
     return tuple(notes)
-
-
-@dataclass(frozen=True, slots=True)
-class PrivateExplanation:
-    """What would be done for a question under EPSILON; nothing is spent, no row has been read.
-
-    Attributes:
-        promise: what it would cost.
-        groups: which groups would be shown, in words.
-        views: per noisy view its mechanism, cost, and the standard deviation of the noise.
-        figures: per aggregate the views it comes from, and how far off it may be.
-        confidence: of the errors of figures.
-        sql: the queries for the engine.
-        engine: its name.
-        notes: whose rows would be read.
-    """
-
-    promise: str
-    groups: str
-    views: tuple[dict[str, Any], ...]
-    figures: tuple[dict[str, Any], ...]
-    confidence: float
-    sql: tuple[str, ...]
-    engine: str
-    notes: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        lines = [f"Promise: {self.promise}; nothing is spent yet", f"Groups: {self.groups}"]
-        lines += [
-            f"View: {v['view']}; {v['mechanism']}; {v['cost']}; standard deviation "
-            f"{v['deviation']:.4g}"
-            for v in self.views
-        ]
-        lines += [
-            f"Figure: {f['figure']}; from {', '.join(f['views'])}; {f['error']} "
-            f"({self.confidence:.0%})"
-            for f in self.figures
-        ]
-        lines += [f"Note: {note}" for note in self.notes]
-        for text in self.sql:
-            lines += ["", f"-- {self.engine}", text]
-        return "\n".join(lines)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The explanation as plain values."""
-        return {
-            "promise": self.promise,
-            "groups": self.groups,
-            "views": list(self.views),
-            "figures": list(self.figures),
-            "confidence": self.confidence,
-            "sql": list(self.sql),
-            "engine": self.engine,
-            "notes": list(self.notes),
-        }
-
-
-def explain_noise(prepared: NoisePreparation, session: Session) -> PrivateExplanation:
-    """The explanation of a question that is ready to be answered.
-
-    Of levels that are read apart, errors are those of the most cautious one that is read.
-    """
-    plan, views, whose = prepared.plan, prepared.views(), prepared.audience
-    source = plan.scope.tables[plan.scope.main]
-    requests = [plan.tally]
-    requests += [
-        replace(plan.tally, keys=(*plan.tally.keys, place), parts=())
-        for place in plan.trees.values()
-    ]
-    asked = [whose.tally(request, source, plan.scope.main) for request in requests]
-    noisy = _noise(views, whose)
-    names = {view.vector: view.name for view in views}
-    return PrivateExplanation(
-        str(prepared.promise),
-        _groups(plan, views),
-        tuple(_view(view) for view in views),
-        tuple(
-            {
-                "figure": f"{q.kind} of {q.column}" if q.column else "count of rows",
-                "views": [names[vector] for vector in vectors_of(q, plan.labels)],
-                "error": _error(q, plan, noisy, prepared.confidence),
-            }
-            for q in plan.questions
-        ),
-        prepared.confidence,
-        tuple(session.engine.sql(tally_query(request)) for request in asked),
-        session.engine.name,
-        (*whose.notes(), *whose_rows(source.schema, prepared.rows_per_person)),
-    )
-
-
-def _groups(plan: NoisePlan, views: tuple[View, ...]) -> str:
-    if not plan.keys:
-        return "none, one row"
-    first = views[0].mechanism
-    if isinstance(first, StableGroups):
-        return f"those whose noisy count reaches {first.threshold:,}"
-    known = prod(len(key.domain) for key in plan.keys if key.domain is not None)
-    return f"{known:,} public ones, empty ones too"
-
-
-def _view(view: View) -> dict[str, Any]:
-    return {
-        "view": view.name,
-        "mechanism": view.entry.mechanism,
-        "cost": str(view.entry.cost),
-        "deviation": view.deviation,
-    }
-
-
-def _noise(views: tuple[View, ...], whose: Audience) -> dict[str, NoisyVector]:
-    """Per vector what will be in it, around nothing."""
-    each = whose.weights if whose.apart else (1.0,)
-    found: dict[str, list[Any]] = {}
-    for view in views:
-        found.setdefault(view.vector, []).append(view.mechanism)
-    return {
-        vector: NoisyVector(np.zeros(1), tuple(zip(each, mechanisms, strict=True)))
-        for vector, mechanisms in found.items()
-    }
-
-
-def _error(
-    question: Question, plan: NoisePlan, noisy: Mapping[str, NoisyVector], confidence: float
-) -> str:
-    """How far off a figure may be; what is divided by people depends on how many there are."""
-    if question.kind in ("count", "sum"):
-        found = noisy_figure(question, count_of(question.column, plan.labels), noisy, confidence)
-        return f"+- {found.high[0]:,.4g}"
-    scale = question.scale
-    assert scale is not None  # noqa: S101 - whatever is no count has bounds
-    if question.kind == "quantile":
-        rank = noisy[f"tree {question.column}"].rank(question.at, confidence).max()
-        return f"+- {rank:,.4g} people in rank, and the width of an interval"
-    halves = [max(noisy[v].spread(confidence)) for v in vectors_of(question, plan.labels)]
-    step, reach = scale.step, (scale.high - scale.low) / 2
-    mean = step * halves[1] + reach * halves[0]
-    if question.kind == "mean":
-        return f"about +- {mean:,.4g} / people of the group, at most"
-    spread = step**2 * halves[2] + reach**2 * halves[0] + 2 * reach * mean
-    if question.kind == "variance":
-        return f"about +- {spread:,.4g} / people of the group, at most"
-    return f"about +- {spread:,.4g} / people of the group in its square, at most"

@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from halfmask.dp.budget import Budget, Number
     from halfmask.engines.levels import BoundedTally
     from halfmask.query.collect import AskedTable
-    from halfmask.query.parse import NoiseStatement
-    from halfmask.query.private.plan import NoisePlan
+    from halfmask.query.planning.noise import NoisePlan
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +152,6 @@ class Audience:
 
 def audience(
     plan: NoisePlan,
-    statement: NoiseStatement,
     promise: Pure | Approximate | None,
     *,
     delta: Number,
@@ -174,9 +172,9 @@ def audience(
             levels.require_somebody(costs)
         return Audience(promise, levels, costs, ignored=ignored)
     if levels is None:
-        _refuse(statement, NOBODY)
+        _refuse(plan, NOBODY)
     if not plan.public:
-        _refuse(statement, "with PERSONAL EPSILON groups are public: declare their domain.")
+        _refuse(plan, "with PERSONAL EPSILON groups are public: declare their domain.")
     costs = personal_costs(levels, require_share(share), accountant, part)
     levels.require_somebody(costs)
     return Audience(budget(max(costs), delta), levels, costs, apart=True)
@@ -214,5 +212,6 @@ def _level(levels: EpsilonLevels, source: AskedTable, alias: str) -> exp.Expr:
     return found[0] if len(found) == 1 else exp.Least(this=found[0], expressions=found[1:])
 
 
-def _refuse(statement: NoiseStatement, message: str) -> NoReturn:
-    raise UnsupportedQueryError(message, text=statement.text, start=statement.start, length=4)
+def _refuse(plan: NoisePlan, message: str) -> NoReturn:
+    start = plan.statement.cost.start
+    raise UnsupportedQueryError(message, text=plan.statement.text, start=start, length=4)

@@ -105,7 +105,7 @@ def guard(condition: exp.Expr, value: exp.Expr) -> exp.Expr:
     return case_of((condition, value))
 
 
-def compare(kind: type[exp.Expr], left: exp.Expr, right: exp.Expr) -> exp.Expr:
+def comparison_of(kind: type[exp.Expr], left: exp.Expr, right: exp.Expr) -> exp.Expr:
     """A comparison of two expressions."""
     return kind(this=left, expression=right)
 
@@ -113,8 +113,8 @@ def compare(kind: type[exp.Expr], left: exp.Expr, right: exp.Expr) -> exp.Expr:
 def _clamped(node: exp.Expr, most: int) -> exp.Expr:
     high, low = literal(most, "bigint"), literal(-most, "bigint")
     return case_of(
-        (compare(exp.GT, node, high), high),
-        (compare(exp.LT, node, low), low),
+        (comparison_of(exp.GT, node, high), high),
+        (comparison_of(exp.LT, node, low), low),
         other=in_brackets(node, "bigint"),
     )
 
@@ -122,9 +122,12 @@ def _clamped(node: exp.Expr, most: int) -> exp.Expr:
 def _between(node: exp.Expr) -> exp.Expr:
     high, low, tiny, below = (literal(end) for end in (MOST, -MOST, LEAST, -LEAST))
     return case_of(
-        (compare(exp.GT, node, high), high),
-        (compare(exp.LT, node, low), low),
-        (exp.and_(compare(exp.GT, node, below), compare(exp.LT, node, tiny)), literal(0.0)),
+        (comparison_of(exp.GT, node, high), high),
+        (comparison_of(exp.LT, node, low), low),
+        (
+            exp.and_(comparison_of(exp.GT, node, below), comparison_of(exp.LT, node, tiny)),
+            literal(0.0),
+        ),
         other=node,
     )
 
@@ -220,9 +223,9 @@ def bounded_numeric(node: exp.Expr) -> exp.Expr:
     """A number of any number of digits as a double."""
     ends = ("1e100", "-1e100", "1e-100", "-1e-100")
     high, low, tiny, below = (exp.Literal.number(end) for end in ends)
-    case = exp.Case().when(compare(exp.GT, node, high), literal(1e100))
-    case = case.when(compare(exp.LT, node, low), literal(-1e100))
-    near = exp.and_(compare(exp.GT, node, below), compare(exp.LT, node, tiny))
+    case = exp.Case().when(comparison_of(exp.GT, node, high), literal(1e100))
+    case = case.when(comparison_of(exp.LT, node, low), literal(-1e100))
+    near = exp.and_(comparison_of(exp.GT, node, below), comparison_of(exp.LT, node, tiny))
     return case.when(near, literal(0.0)).else_(exp.cast(node.copy(), "double"))
 
 
@@ -231,8 +234,8 @@ def clamp_date(node: exp.Expr, kind: str) -> exp.Expr:
     to = MOMENT if kind == "timestamp" else exp.DataType.build("date")
     end = f"{LAST} 23:59:59.999999" if kind == "timestamp" else LAST
     last, first = (exp.cast(exp.Literal.string(day), to) for day in (end, FIRST))
-    case = exp.Case().when(compare(exp.GT, node, last), last)
-    return case.when(compare(exp.LT, node, first), first).else_(node.copy())
+    case = exp.Case().when(comparison_of(exp.GT, node, last), last)
+    return case.when(comparison_of(exp.LT, node, first), first).else_(node.copy())
 
 
 def in_microseconds(node: exp.Expr, unit: str) -> exp.Expr:
@@ -252,7 +255,7 @@ def _refuse_conversion(total: TotalRows, node: exp.Expr, kind: str, target: str)
 def _to_whole(found: Typed) -> Typed:
     value = double(clamp_number(found).node)
     near = exp.cast(exp.Floor(this=value + literal(0.5)), "bigint")
-    small = compare(exp.LT, exp.Abs(this=value), literal(float(1 << 61)))
+    small = comparison_of(exp.LT, exp.Abs(this=value), literal(float(1 << 61)))
     return Typed(guard(small, near), "integer", most=1 << 61)
 
 
@@ -289,7 +292,9 @@ def _is_true(found: Typed) -> Typed:
 
 
 def _is_not_zero(found: Typed) -> Typed:
-    return Typed(exp.Paren(this=compare(exp.NEQ, found.node, exp.Literal.number(0))), "boolean")
+    return Typed(
+        exp.Paren(this=comparison_of(exp.NEQ, found.node, exp.Literal.number(0))), "boolean"
+    )
 
 
 def _written(found: Typed) -> Typed:
@@ -360,7 +365,7 @@ def _to_decimal(total: TotalRows, node: exp.Expr, found: Typed) -> Typed:
         if not fits and not (found.kind == "decimal" and before < digits - after):
             # What is compared are doubles: a little less than the largest that fits.
             small = literal(float(10 ** (digits - after)) * (1 - 1e-9) - 1)
-            made = guard(compare(exp.LT, exp.Abs(this=double(found.node)), small), made)
+            made = guard(comparison_of(exp.LT, exp.Abs(this=double(found.node)), small), made)
     else:
         _refuse_conversion(total, node, found.kind, "decimal")
     return Typed(made, "decimal", found.constant, raw=True, decimal=(digits, after))
@@ -545,7 +550,9 @@ def _moved(
         fail(total.scope.text, node, "this leads out of the years 1 to 9999.")
     kind = "timestamp" if unit in _SECONDS else found.kind
     start = exp.cast(exp.Paren(this=found.node), MOMENT)
-    inside = compare(exp.LTE if count > 0 else exp.GTE, start, literal_moment(end.isoformat(" ")))
+    inside = comparison_of(
+        exp.LTE if count > 0 else exp.GTE, start, literal_moment(end.isoformat(" "))
+    )
     by = exp.Interval(this=exp.Literal.string(str(abs(count))), unit=exp.var(unit))
     made = (exp.Add if count > 0 else exp.Sub)(this=start.copy(), expression=by)
     to = MOMENT if kind == "timestamp" else exp.DataType.build("date")

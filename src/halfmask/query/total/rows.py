@@ -25,7 +25,7 @@ from halfmask.query.total.conversions import (
     Typed,
     case_of,
     clamp_number,
-    compare,
+    comparison_of,
     double,
     guard,
     literal,
@@ -260,7 +260,7 @@ def _column(total: TotalRows, node: exp.Expr) -> Typed:
             return Typed(conversions.bounded_numeric(node), "float", raw=True)
         digits = (data_type.precision, data_type.scale)
         if source.not_a_number:
-            node = guard(compare(exp.LTE, node, _largest_decimal(data_type)), node)
+            node = guard(comparison_of(exp.LTE, node, _largest_decimal(data_type)), node)
         return Typed(node, kind, raw=True, decimal=digits)
     if (
         pa.types.is_nested(data_type)
@@ -349,7 +349,7 @@ def _division(total: TotalRows, node: exp.Expr) -> Typed:
         below = double(right.node)
         made: exp.Expr = exp.Div(this=double(left.node), expression=below, typed=True)
         if not _is_written(node.expression):
-            made = guard(compare(exp.GTE, exp.Abs(this=below), literal(LEAST)), made)
+            made = guard(comparison_of(exp.GTE, exp.Abs(this=below), literal(LEAST)), made)
         factors = left.factors + (right.factors if _is_written(node.expression) else 1)
         return _float(total, node, made, factors, constant=constant)
     if left.kind != "integer" or right.kind != "integer":
@@ -420,10 +420,10 @@ def _whole_steps(kind: type[exp.Expr], value: exp.Expr) -> exp.Expr:
         half = literal(0.5)
         down = exp.Neg(this=double(exp.Floor(this=half - value)))
         up = double(exp.Floor(this=value + half))
-        made = case_of((compare(exp.LT, value, literal(0.0)), down), other=up)
+        made = case_of((comparison_of(exp.LT, value, literal(0.0)), down), other=up)
     else:
         made = double(kind(this=value))
-    small = compare(exp.LT, exp.Abs(this=value), literal(float(1 << 53)))
+    small = comparison_of(exp.LT, exp.Abs(this=value), literal(float(1 << 53)))
     return case_of((small, made), other=value)
 
 
@@ -432,9 +432,9 @@ def _function(total: TotalRows, node: exp.Expr) -> Typed:
     found = total.number(node.this)
     value = double(found.node)
     within: dict[type[exp.Expr], exp.Expr] = {
-        exp.Ln: compare(exp.GT, value, literal(0.0)),
-        exp.Sqrt: compare(exp.GTE, value, literal(0.0)),
-        exp.Exp: compare(exp.LTE, exp.Abs(this=value), literal(MOST_EXPONENT)),
+        exp.Ln: comparison_of(exp.GT, value, literal(0.0)),
+        exp.Sqrt: comparison_of(exp.GTE, value, literal(0.0)),
+        exp.Exp: comparison_of(exp.LTE, exp.Abs(this=value), literal(MOST_EXPONENT)),
     }
     made = guard(within[type(node)], type(node)(this=value))
     factors = found.factors if isinstance(node, exp.Sqrt) else 1
@@ -452,9 +452,9 @@ def _power(total: TotalRows, node: exp.Expr) -> Typed:
     exponent = total.number(node.expression)
     power = double(exponent.node)
     logarithm = exp.Paren(this=exp.Mul(this=power, expression=exp.Ln(this=value)))
-    small = compare(exp.LTE, exp.Abs(this=logarithm), literal(MOST_EXPONENT))
+    small = comparison_of(exp.LTE, exp.Abs(this=logarithm), literal(MOST_EXPONENT))
     inside = guard(small, exp.Pow(this=value, expression=power))
-    made = guard(compare(exp.GT, value, literal(0.0)), inside)
+    made = guard(comparison_of(exp.GT, value, literal(0.0)), inside)
     constant = base.constant and exponent.constant
     return _float(total, node, made, base.factors + exponent.factors, constant=constant)
 
@@ -496,7 +496,7 @@ def _case(total: TotalRows, node: exp.Expr) -> Typed:
     whens = node.args["ifs"] if isinstance(node, exp.Case) else [node]
     if isinstance(node, exp.Case) and node.this is not None:
         _, tests = total.alike(node, [node.this, *(when.this for when in whens)])
-        conditions = [compare(exp.EQ, tests[0].node, test.node) for test in tests[1:]]
+        conditions = [comparison_of(exp.EQ, tests[0].node, test.node) for test in tests[1:]]
     else:
         conditions = [total.boolean(when.this).node for when in whens]
     other = node.args.get("default") or node.args.get("false")

@@ -1,29 +1,31 @@
-"""Derived tables and WITH that only filter and compute per row are written out.
+"""Queries inside a query: written out, looked up, or refused.
 
-What comes out is one plain query with the same meaning, and that is what is judged: a derived
-table can hide nothing from the checks that follow.
+Derived tables and WITH that only filter and compute per row are written out. What comes out is one
+plain query with the same meaning, and that is what is judged: a derived table can hide nothing from
+the checks that follow.
 
-Joins stay inside one person's data: they may look something up, not multiply rows.
+``column IN (SELECT ...)`` and ``(SELECT one value)`` are looked up before the query runs and become
+constants, so that they mean no more than constants written by the asker. Only tables all of whose
+columns are declared as ``other`` may be looked up: anything else could be about people.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from halfmask.engines.sql import table_node as named
-from halfmask.errors import PrivacyError, UnsupportedQueryError
 from halfmask.query import vocabulary
-from halfmask.query.vocabulary import fail
+from halfmask.query.vocabulary import fail, refuse_unlisted
 from halfmask.table.columns import quote_names
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
     from halfmask.engines.request import Engine
-    from halfmask.query.planning.scope import JoinedTable, QueryScope
+    from halfmask.query.collect import AskedTable, Catalog
 
 
+MOST_VALUES = 1_000
 _PER_ROW = {"expressions", "from", "from_", "joins", "where"}
 _PER_ROW_ONLY = (
     "a query inside FROM may filter rows and compute from each row; sorting, cutting or repeating "
@@ -210,94 +212,126 @@ class _Merge:
         column.replace(exp.alias_(new, column.name, quoted=True) if shown else new)
 
 
-@dataclass(frozen=True, slots=True)
-class People:
-    """Whether a person can stand in several rows of what is aggregated."""
-
-    repeat: bool
-
-
-def people_of(scope: QueryScope, engine: Engine, bound: int | None) -> People:
-    """Look at the joins and at the person column; ask the engine where the schema cannot tell.
-
-    Whose rows meet WHERE, and with what they are joined, must not show: tables are looked at whole,
-    and those that hold people's rows by person alone.
+def look_up_constants(
+    text: str, select: exp.Select, catalog: Catalog, engine: Engine
+) -> exp.Select:
+    """The query with its subqueries replaced by what they find.
 
     Raises:
-        UnsupportedQueryError: a join multiplies rows and no bound is stated.
-        PrivacyError: a person has more rows than the stated bound.
+        UnsupportedQueryError: a subquery reads people's rows, or depends on the outer query.
     """
-    multiplied = [link for link in scope.links if not _is_lookup(scope, link, engine)]
-    person = scope.person
-    if multiplied and (bound is None or person is None):
-        link = multiplied[0]
-        raise UnsupportedQueryError(
-            f"{link.alias} has several rows for one row before it, so that the join would "
-            "multiply a person's rows. Declare the person column and state a bound: "
-            "AT MOST n ROWS PER PERSON.",
-            text=scope.text,
-            start=link.place,
-        )
-    if person is None:
-        return People(repeat=False)
-    if bound is not None:
-        _check_bound(scope, engine, bound)
-    if multiplied:
-        return People(repeat=True)
-    known = scope.tables[scope.main].repeats
-    return People(_repeats(scope, engine) if known is None else known)
-
-
-def _is_lookup(scope: QueryScope, link: JoinedTable, engine: Engine) -> bool:
-    """Whether the joined columns name at most one row of the joined table."""
-    return _most_rows(scope, link, engine) <= 1
-
-
-def _most_rows(scope: QueryScope, link: JoinedTable, engine: Engine) -> int:
-    """The most rows of a joined table that one row before it can meet."""
-    table = scope.tables[link.alias]
-    if table.person is not None:
-        return _most(engine, table.name, [table.person])
-    return _most(engine, table.name, [right.name for _, right in link.pairs])
-
-
-def _most(engine: Engine, table: str, names: list[str]) -> int:
-    """The most rows of a table with the same values of some columns."""
     from sqlglot import exp
 
-    columns = [exp.column(name, quoted=True) for name in names]
-    present = exp.and_(*(c.copy().is_(exp.null()).not_() for c in columns))
-    counted = (
-        exp.select(exp.alias_(exp.Count(this=exp.Star()), "n"))
-        .from_(named(table))
-        .where(present)
-        .group_by(*columns)
-    )
-    query = exp.select(exp.alias_(exp.Max(this=exp.column("n")), "n")).from_(counted.subquery("b"))
-    return int(engine.run(query)["n"][0].as_py() or 0)
+    select = select.copy()
+    for node in list(select.find_all(exp.In)):
+        query = node.args.get("query")
+        if query is not None:
+            inner = query.this if isinstance(query, exp.Subquery) else query
+            values = _values(text, inner, catalog, engine)
+            listed = exp.In(this=node.this.copy(), expressions=values)
+            node.replace(listed if values else exp.false())
+    for one in list(select.find_all(exp.Subquery)):
+        if isinstance(one.parent, exp.From | exp.Join | exp.Exists):
+            continue
+        values = _values(text, one.this, catalog, engine)
+        if len(values) > 1:
+            fail(text, one, "this subquery finds several values: use IN, or an aggregate.")
+        one.replace(values[0] if values else exp.null())
+    return select
 
 
-def _repeats(scope: QueryScope, engine: Engine) -> bool:
+def _values(text: str, inner: Any, catalog: Catalog, engine: Engine) -> list[exp.Expr]:
     from sqlglot import exp
 
-    table = scope.tables[scope.main]
-    person = exp.column(table.person or "", quoted=True)
-    query = exp.select(
-        exp.alias_(exp.Count(this=exp.Star()), "n"),
-        exp.alias_(exp.Count(this=exp.Distinct(expressions=[person])), "d"),
-    ).from_(named(table.name))
-    row = engine.run(query).to_pylist()[0]
-    return int(row["n"]) != int(row["d"])
+    if not isinstance(inner, exp.Select):
+        fail(text, inner, vocabulary.REASONS["Subquery"])
+    query = inner.copy()
+    query.set("distinct", None)
+    refuse_unlisted(text, query)
+    source = query.args.get("from_") or query.args.get("from")
+    if query.args.get("joins") or source is None or not isinstance(source.this, exp.Table):
+        fail(text, inner, "a subquery may read one table that holds nobody's data.")
+    if any(query.args.get(name) for name in ("order", "limit", "offset")):
+        fail(text, inner, "a subquery is a set of values: ORDER BY and LIMIT do not belong there.")
+    if len(query.expressions) != 1:
+        fail(text, inner, "a subquery must select one column.")
+    table = _reference(text, source.this, catalog)
+    alias = source.this.alias_or_name
+    for column in query.find_all(exp.Column):
+        name = table.find(column.name)
+        if name is None or column.table.lower() not in ("", alias.lower()):
+            fail(text, column, "a subquery may speak of its own table only.")
+        column.set("this", exp.to_identifier(name, quoted=True))
+        column.set("table", None)
+    source.set("this", named(table.name))
+    selected = query.expressions[0].unalias()
+    query.set("expressions", [exp.alias_(selected, "v")])
+    if not query.args.get("group") and not selected.find(*vocabulary.aggregates()):
+        query.set("distinct", exp.Distinct())
+    # In an order that no engine's threads decide: EXPLAIN shows it.
+    found = sorted(dict.fromkeys(engine.run(query)["v"].to_pylist()), key=repr)
+    if len(found) > MOST_VALUES:
+        fail(text, inner, f"this subquery finds more than {MOST_VALUES} values: join the table.")
+    return [exp.null() if value is None else exp.convert(value) for value in found]
 
 
-def _check_bound(scope: QueryScope, engine: Engine, bound: int) -> None:
-    """Refuse where a person could have more rows than the bound, whatever WHERE leaves of them."""
-    main = scope.tables[scope.main]
-    worst = _most(engine, main.name, [main.person or ""])
-    for link in scope.links:
-        worst *= max(1, _most_rows(scope, link, engine))
-    if worst > bound:
-        raise PrivacyError(
-            f"Somebody could have more than {bound} rows in this query, whatever WHERE leaves of "
-            "them: raise the bound (AT MOST n ROWS PER PERSON), or join less."
+def _reference(text: str, node: exp.Table, catalog: Catalog) -> AskedTable:
+    table = None if node.args.get("db") else catalog.find(node.name)
+    if table is None:
+        fail(text, node, f"there is no table {node.name}.")
+    if table.schema is None or table.hidden or any(table.role(c) != "other" for c in table.columns):
+        fail(
+            text,
+            node,
+            "a subquery on rows about people would escape the grouping. If this table holds "
+            "nobody's data, declare all its columns as other in its schema.",
         )
+    return table
+
+
+def refuse_other_rows(text: str, select: exp.Select) -> None:
+    """Refuse joins and subqueries under noise: the budget counts the rows of one table.
+
+    Raises:
+        UnsupportedQueryError: pointing at the first of them.
+    """
+    from sqlglot import exp
+
+    for join in select.args.get("joins") or []:
+        fail(
+            text,
+            join,
+            "a join is refused under EPSILON: one person's row could reach many others. Join "
+            "beforehand, into one table with a person column.",
+        )
+    for node in select.find_all(exp.Select, exp.Subquery, exp.CTE):
+        if node is not select:
+            fail(text, node, "subqueries are refused under EPSILON: ask one table.")
+
+
+def write_quantiles(text: str, select: exp.Select) -> exp.Select:
+    """The query in which every quantile is a median with a share beside it.
+
+    Raises:
+        UnsupportedQueryError: the share is no number from 0 to 1.
+    """
+    from sqlglot import exp
+
+    select = select.copy()
+    names = ("PercentileCont", "PercentileDisc", "Quantile", "ApproxQuantile")
+    kinds = tuple(getattr(exp, name) for name in names if hasattr(exp, name))
+    for node in list(select.find_all(*kinds)):
+        within = node.parent if isinstance(node.parent, exp.WithinGroup) else None
+        if within is not None:
+            ordered = within.expression.expressions[0]
+            value, share, falls = ordered.this, node.this, bool(ordered.args.get("desc"))
+        else:
+            share = node.args.get("quantile") or node.args.get("expression")
+            value, falls = node.this, False
+        if not isinstance(share, exp.Literal) or share.is_string or not float(share.name) <= 1:
+            fail(text, node, "a quantile needs one share from 0 to 1, such as 0.9.")
+        at = 1 - float(share.name) if falls else float(share.name)
+        whole = within or node
+        median = exp.Median(this=value.copy(), share=exp.Literal.number(str(at)))
+        whole.replace(median)
+    return select

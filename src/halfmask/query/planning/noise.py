@@ -1,6 +1,6 @@
-"""How a question under differential privacy is answered: groups, figures, and the engine's part.
+"""The plan of a query under differential privacy: groups, figures, and the engine's part.
 
-Everything is decided from the query, the schema and column types; no row is read here. A question
+Everything is decided from the query, the schema and column types; no row is read here. A query
 speaks of one table, and of nothing that identifies people.
 """
 
@@ -19,17 +19,8 @@ from halfmask.engines.request import kind_of
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.query.final import Final
 from halfmask.query.planning.aggregates import Aggregates
-from halfmask.query.planning.elements import PlannedKey
-from halfmask.query.planning.scope import (
-    QueryScope,
-    grouping_of,
-    refuse_hidden,
-    scope_of,
-    source_of,
-)
-from halfmask.query.private import parts
-from halfmask.query.private.parts import bin_number
-from halfmask.query.total.rows import TotalRows
+from halfmask.query.planning.plan import Plan, PlannedKey, resolve
+from halfmask.query.planning.questions import NoiseAggregates, bin_number
 from halfmask.query.vocabulary import fail
 
 if TYPE_CHECKING:
@@ -40,103 +31,46 @@ if TYPE_CHECKING:
     from halfmask.dp.views import Question
     from halfmask.engines.request import Engine
     from halfmask.query.collect import Catalog
-    from halfmask.query.parse import NoiseStatement
+    from halfmask.query.parse import Statement
+    from halfmask.query.planning.plan import ResolvedQuery
     from halfmask.query.planning.scope import QueryScope
-
-
-def private_scope(statement: NoiseStatement, catalog: Catalog) -> tuple[QueryScope, exp.Select]:
-    """Resolve the names of a question.
-
-    Raises:
-        QueryError: with line, column and a caret.
-    """
-    from sqlglot import exp
-
-    text, select = statement.text, statement.select.copy()
-    for join in select.args.get("joins") or []:
-        fail(
-            text,
-            join,
-            "a join is refused under EPSILON: one person's row could reach many others. Join "
-            "beforehand, into one table with a person column.",
-        )
-    for node in select.find_all(exp.Select, exp.Subquery, exp.CTE):
-        if node is not select:
-            fail(text, node, "subqueries are refused under EPSILON: ask one table.")
-    _quantiles(text, select)
-    scope, select = scope_of(text, select, catalog)
-    refuse_hidden(scope, select)
-    return scope, select
-
-
-def _quantiles(text: str, select: exp.Select) -> None:
-    """Write every way to ask for a quantile as a median with a share beside it."""
-    from sqlglot import exp
-
-    names = ("PercentileCont", "PercentileDisc", "Quantile", "ApproxQuantile")
-    kinds = tuple(getattr(exp, name) for name in names if hasattr(exp, name))
-    for node in list(select.find_all(*kinds)):
-        within = node.parent if isinstance(node.parent, exp.WithinGroup) else None
-        if within is not None:
-            ordered = within.expression.expressions[0]
-            value, share, falls = ordered.this, node.this, bool(ordered.args.get("desc"))
-        else:
-            share = node.args.get("quantile") or node.args.get("expression")
-            value, falls = node.this, False
-        if not isinstance(share, exp.Literal) or share.is_string or not float(share.name) <= 1:
-            fail(text, node, "a quantile needs one share from 0 to 1, such as 0.9.")
-        at = 1 - float(share.name) if falls else float(share.name)
-        whole = within or node
-        median = exp.Median(this=value.copy(), share=exp.Literal.number(str(at)))
-        if whole is select:
-            return
-        whole.replace(median)
 
 
 MOST_GROUPS = 1 << 20
 
 
-@dataclass(frozen=True, eq=False)
-class NoiseKey:
-    """A grouping column.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NoiseKey(PlannedKey):
+    """A grouping column; an interval leaves as text.
 
     Attributes:
-        name: what the answer calls it.
         domain: its public values; None where groups must show themselves.
         kind: the type of its values.
     """
 
-    name: str
     domain: Domain | None
     kind: pa.DataType
 
 
-@dataclass(frozen=True, eq=False)
-class NoisePlan:
-    """Everything that is decided before rows are read.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NoisePlan(Plan):
+    """The plan of a query that is answered with noise.
 
     Attributes:
-        scope: the table and its names.
-        keys: what is grouped by.
         questions: one per aggregate of the query, in the order of their first use.
         tally: what the engine adds up; its parts are those of ``labels``.
         labels: per part, what its vectors are called.
         trees: per column of a quantile, the interval that a value falls into.
-        final: the select list, HAVING, ORDER BY and LIMIT over noisy rows.
-        names: the columns of the answer.
         bare: per column of the answer, the aggregate that it shows as it is; None for others.
         sizes: per column that the query reads, how many public values it has.
         parts: per column that WHERE compares with listed values, the values that it keeps.
     """
 
-    scope: QueryScope
     keys: tuple[NoiseKey, ...]
     questions: tuple[Question, ...]
     tally: BoundedTally
     labels: tuple[str, ...]
     trees: Mapping[str, exp.Expr]
-    final: exp.Select
-    names: tuple[str, ...]
     bare: tuple[int | None, ...]
     sizes: Mapping[str, int]
     parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -147,60 +81,57 @@ class NoisePlan:
         return all(key.domain is not None for key in self.keys)
 
 
-def plan_private(
-    statement: NoiseStatement,
+def plan_noise(
+    statement: Statement,
     catalog: Catalog,
     engine: Engine,
     *,
     domains: Mapping[str, object],
     rows_per_person: int,
 ) -> NoisePlan:
-    """Decide how a question is answered.
+    """Decide how a query is answered with noise; reads column types, no rows.
 
     Raises:
         QueryError: with line, column and a caret, for what noise cannot answer.
     """
-    scope, select = private_scope(statement, catalog)
+    query = resolve(statement, catalog, engine)
+    text, scope, select, total = query.text, query.scope, query.select, query.total
     source = scope.tables[scope.main]
     declared = {**(declared_domains(source.schema) if source.schema else {}), **domains}
-    keys = grouping_of(scope.text, select)
-    calls = Aggregates(scope.text, scope, select).calls()
+    named = query.keys
+    calls = Aggregates(text, scope, select).calls()
     if not calls:
-        fail(scope.text, select, "nothing is aggregated: ask for COUNT, SUM, AVG ...")
-    total = TotalRows(scope)
-    asked = parts.NoiseAggregates(scope, declared, total)
+        fail(text, select, "nothing is aggregated: ask for COUNT, SUM, AVG ...")
+    asked = NoiseAggregates(scope, declared, total)
     for call in calls:
         asked.add(call)
-    rows = total.source(source_of(select))
-    expressions = [total(expression) for _, expression in keys]
+    rows = query.rows
+    expressions = [total(expression) for _, expression in named]
     types = _types(engine, rows, expressions, asked)
-    grouped = [
+    keys = [
         _key(scope, name, expression, declared, kind)
-        for (name, expression), kind in zip(keys, types, strict=True)
+        for (name, expression), kind in zip(named, types, strict=True)
     ]
-    _require_few(grouped)
-    planned = [PlannedKey(key.name, isinstance(key.domain, Bins)) for key in grouped]
-    final, names = Final(scope.text, select, calls).query(keys, planned)
+    _require_few(keys)
+    final, names = Final(text, select, calls).query(named, keys)
+    places = tuple(
+        bin_number(expression, key.domain) if isinstance(key.domain, Bins) else expression
+        for expression, key in zip(expressions, keys, strict=True)
+    )
     return NoisePlan(
+        statement=statement,
         scope=scope,
-        keys=tuple(grouped),
-        questions=asked.questions(),
-        tally=BoundedTally(
-            rows,
-            tuple(
-                bin_number(expression, key.domain) if isinstance(key.domain, Bins) else expression
-                for expression, key in zip(expressions, grouped, strict=True)
-            ),
-            asked.parts(),
-            scope.person,
-            rows_per_person,
-        ),
-        labels=asked.labels(),
-        trees=asked.trees(),
+        keys=tuple(keys),
+        queried=tuple(dict.fromkeys(column.name for column in query.columns)),
         final=final,
         names=tuple(names),
+        notes=statement.notes,
+        questions=asked.questions(),
+        tally=BoundedTally(rows, places, asked.parts(), scope.person, rows_per_person),
+        labels=asked.labels(),
+        trees=asked.trees(),
         bare=tuple(_place(item.unalias(), calls) for item in select.expressions),
-        sizes=_sizes(scope, select, declared),
+        sizes=_sizes(query, declared),
         parts=_parts(select, declared),
     )
 
@@ -248,7 +179,7 @@ def _same(value: object) -> str:
 
 
 def _types(
-    engine: Engine, rows: exp.Select, keys: list[exp.Expr], asked: parts.NoiseAggregates
+    engine: Engine, rows: exp.Select, keys: list[exp.Expr], asked: NoiseAggregates
 ) -> list[pa.DataType]:
     """Ask the engine for types without a row; refuses sums of what is no number."""
     from sqlglot import exp
@@ -275,11 +206,12 @@ def _key(
     column = expression.name if isinstance(expression, exp.Column) else name
     stated = declared.get(column, declared.get(name))
     if stated is None:
-        return NoiseKey(name, None, kind)
+        return NoiseKey(name=name, generalized=False, domain=None, kind=kind)
     try:
         domain = domain_of(column, stated)
         _require_fit(domain, kind)
-        return NoiseKey(name, domain, kind)
+        binned = isinstance(domain, Bins)
+        return NoiseKey(name=name, generalized=binned, domain=domain, kind=kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         fail(
             scope.text,
@@ -313,16 +245,10 @@ def _require_few(keys: list[NoiseKey]) -> None:
         raise ParameterError("groups", groups, f"at most {MOST_GROUPS:,}; group by less")
 
 
-def _sizes(scope: QueryScope, select: exp.Select, declared: Mapping[str, object]) -> dict[str, int]:
+def _sizes(query: ResolvedQuery, declared: Mapping[str, object]) -> dict[str, int]:
     """How many public values each column has that the query reads; 2 where nobody says."""
-    from sqlglot import exp
-
-    found: dict[str, int] = {}
-    for column in select.find_all(exp.Column):
-        if not column.table or scope.is_hidden(column):
-            continue
-        found.setdefault(column.name, _size(column.name, declared.get(column.name)))
-    return found
+    shown = [column.name for column in query.columns if not query.scope.is_hidden(column)]
+    return {name: _size(name, declared.get(name)) for name in dict.fromkeys(shown)}
 
 
 def _size(name: str, stated: object) -> int:
