@@ -6,14 +6,16 @@ speaks of one table, and of nothing that identifies people.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from halfmask.dp.budget import bounds_of, declared_domains
-from halfmask.dp.domain import Bins, Domain, domain_of
+from halfmask.dp.domain import Bins, Domain, Values, declared_column, domain_of, require_fitting
 from halfmask.engines.levels import BoundedTally
 from halfmask.engines.request import kind_of
 from halfmask.errors import ParameterError, SchemaError
@@ -33,13 +35,11 @@ from halfmask.query.total.rows import TotalRows
 from halfmask.query.vocabulary import fail
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from sqlglot import exp
 
     from halfmask.dp.views import Question
     from halfmask.engines.request import Engine
-    from halfmask.query.collect import Catalog
+    from halfmask.query.collect import AskedTable, Catalog
     from halfmask.query.parse import NoiseStatement
     from halfmask.query.planning.scope import QueryScope
 
@@ -163,6 +163,7 @@ def plan_private(
     scope, select = private_scope(statement, catalog)
     source = scope.tables[scope.main]
     declared = {**(declared_domains(source.schema) if source.schema else {}), **domains}
+    source = _as_declared(scope, select, declared, engine)
     keys = grouping_of(scope.text, select)
     calls = Aggregates(scope.text, scope, select).calls()
     if not calls:
@@ -203,6 +204,47 @@ def plan_private(
         sizes=_sizes(scope, select, declared),
         parts=_parts(select, declared),
     )
+
+
+def _as_declared(
+    scope: QueryScope, select: exp.Select, declared: Mapping[str, object], engine: Engine
+) -> AskedTable:
+    """The table that is asked, its columns of the types that their public domains have.
+
+    The type that a file's column was read as depends on its rows: one ``unknown`` among numbers
+    would change what is released, or have the question refused. A database states its types.
+    """
+    from sqlglot import exp
+
+    source = scope.tables[scope.main]
+    touched = dict.fromkeys(column.name for column in select.find_all(exp.Column))
+    known = {name: domain for name in touched if (domain := _domain(name, declared)) is not None}
+    if source.table is None or not known:
+        return source
+    require_fitting(known)
+    rows = source.table.arrow
+    for name, domain in known.items():
+        place = rows.column_names.index(name)
+        rows = rows.set_column(place, name, declared_column(source.table, name, domain))
+    text = repr((source.name, sorted(known.items())))  # one name for one question, for EXPLAIN
+    name = f"hm_declared_{sha256(text.encode()).hexdigest()[:12]}"
+    engine.add(name, rows)
+    found = replace(source, name=name, columns=engine.columns(name) or {})
+    scope.tables[scope.main] = found
+    for table in select.find_all(exp.Table):
+        table.set("this", exp.to_identifier(name, quoted=True))
+    return found
+
+
+def _domain(name: str, declared: Mapping[str, object]) -> Domain | None:
+    """The public domain of a column; of bounds alone, that of one interval."""
+    stated = declared.get(name)
+    if isinstance(stated, Mapping) and {"low", "high"} <= set(stated):
+        stated = {"bins": 1, **stated}
+    try:
+        return None if stated is None else domain_of(name, stated)
+    except (SchemaError, ParameterError):  # said where the column is used
+        return None
 
 
 def _place(item: exp.Expr, calls: list[exp.Expr]) -> int | None:
@@ -278,6 +320,9 @@ def _key(
         return NoiseKey(name, None, kind)
     try:
         domain = domain_of(column, stated)
+        bare = isinstance(expression, exp.Column)
+        if bare and scope.tables[scope.main].table is not None and isinstance(domain, Values):
+            return NoiseKey(name, domain, pa.array(domain.values).type)
         _require_fit(domain, kind)
         return NoiseKey(name, domain, kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
