@@ -57,7 +57,7 @@ _METHOD_OPTIONS = {
               "that counts as close.")  # fmt: skip
 @demand_options
 @click.option("--leave-out", multiple=True, metavar="k=NUMBER",
-              help="Leave out people who ask for a larger k (or l); the table says so.")  # fmt: skip
+              help="Leave out who asks for a larger k (or l); the table says so.")  # fmt: skip
 @click.option("--time-limit", type=float, help="suppress, round: seconds for the search.")
 @click.option("--cost", help="suppress: keep small the withheld values (default) or cells.")
 @click.option("--sole/--no-sole", default=None,

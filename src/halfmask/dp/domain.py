@@ -312,11 +312,12 @@ def declared_column(table: Table, name: str, domain: Domain) -> pa.Array:
     """The column as ``declared_type`` says; what cannot be of that type is missing."""
     column, kind = table.encode(name), declared_type(domain)
     values = column.values
-    if pa.types.is_floating(kind) or pa.types.is_date(kind) and isinstance(domain, Bins):
-        numbers = _days(values) if pa.types.is_date(kind) else _numbers(values)
+    if isinstance(domain, Bins) and domain.date:
+        days = _days(values)
+        found = pa.array(days, mask=np.isnan(days)).cast(pa.int32()).cast(kind)
+    elif isinstance(domain, Bins) or pa.types.is_floating(kind):
+        numbers = _numbers(values)
         found = pa.array(numbers, mask=np.isnan(numbers))
-        if pa.types.is_date(kind):
-            found = found.cast(pa.int32()).cast(kind)
     else:
         text = pa.types.is_string(kind)
         place = {_key(value): value for value in domain.values if value is not None}
