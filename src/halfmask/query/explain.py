@@ -102,9 +102,8 @@ def explain(
         if epsilon is not None or is_private(sql):
             from halfmask.query.private.answer import NoiseTerms, explain_noise, prepare_noise
 
-            return explain_noise(
-                prepare_noise(session, sql, NoiseTerms(epsilon=epsilon, **private)), session
-            )
+            terms = NoiseTerms(epsilon=epsilon, policies=policies, **private)
+            return explain_noise(prepare_noise(session, sql, terms), session)
         if private:
             raise ParameterError(sorted(private)[0], "(given)", "epsilon too: it is for noise only")
         plan = session.prepare(sql, policies).plan

@@ -248,10 +248,8 @@ def query(
         if epsilon is not None or is_private(sql):
             from halfmask.query.private.answer import NoiseTerms, answer_with_noise
 
-            if policies is not None:
-                told = "none with noise: [policy] epsilon of the schema says what people allow"
-                raise ParameterError("policies", "(given)", told)
-            return answer_with_noise(session, sql, NoiseTerms(epsilon=epsilon, **private), ledger)
+            terms = NoiseTerms(epsilon=epsilon, policies=policies, **private)
+            return answer_with_noise(session, sql, terms, ledger)
         if "time_limit" in private:
             raise ParameterError(
                 "time_limit", "(given)", "no answer to depend on a clock: give 'effort' instead"

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from halfmask.dp.budget import bounds_of, declared_domains
 from halfmask.dp.domain import Bins, Domain, Values, declared_column, domain_of, require_fitting
+from halfmask.dp.personal import BY_PERSON, keyed_demands
 from halfmask.engines.levels import BoundedTally
 from halfmask.engines.request import kind_of
 from halfmask.errors import ParameterError, SchemaError
@@ -29,10 +30,14 @@ from halfmask.query.planning.scope import (
     scope_of,
     source_of,
 )
+from halfmask.query.planning.stated import type_faults
 from halfmask.query.private import parts
 from halfmask.query.private.parts import bin_number
 from halfmask.query.total.rows import TotalRows
 from halfmask.query.vocabulary import fail
+from halfmask.table.demands import sources, with_policies
+from halfmask.table.policies import Policies, read_policies
+from halfmask.table.schema import Schema
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -154,6 +159,7 @@ def plan_private(
     *,
     domains: Mapping[str, object],
     rows_per_person: int,
+    policies: object = None,
 ) -> NoisePlan:
     """Decide how a question is answered.
 
@@ -161,7 +167,7 @@ def plan_private(
         QueryError: with line, column and a caret, for what noise cannot answer.
     """
     scope, select = private_scope(statement, catalog)
-    source = scope.tables[scope.main]
+    source = scope.tables[scope.main] = _with_policies(scope.tables[scope.main], policies)
     declared = {**(declared_domains(source.schema) if source.schema else {}), **domains}
     source = _as_declared(scope, select, declared, engine)
     keys = grouping_of(scope.text, select)
@@ -219,14 +225,19 @@ def _as_declared(
     source = scope.tables[scope.main]
     touched = dict.fromkeys(column.name for column in select.find_all(exp.Column))
     known = {name: domain for name in touched if (domain := _domain(name, declared)) is not None}
-    if source.table is None or not known:
+    keyed = source.table is not None and _is_keyed(source.schema)
+    if source.table is None or not (known or keyed):
         return source
     require_fitting(known)
     rows = source.table.arrow
+    if keyed:
+        rows = rows.append_column(BY_PERSON, keyed_demands(source.table))
     for name, domain in known.items():
         place = rows.column_names.index(name)
         rows = rows.set_column(place, name, declared_column(source.table, name, domain))
-    text = repr((source.name, sorted(known.items())))  # one name for one question, for EXPLAIN
+    text = repr(
+        (source.name, keyed, sorted(known.items()))
+    )  # one name for one question, for EXPLAIN
     name = f"hm_declared_{sha256(text.encode()).hexdigest()[:12]}"
     engine.add(name, rows)
     found = replace(source, name=name, columns=engine.columns(name) or {})
@@ -234,6 +245,28 @@ def _as_declared(
     for table in select.find_all(exp.Table):
         table.set("this", exp.to_identifier(name, quoted=True))
     return found
+
+
+def _with_policies(source: AskedTable, policies: object) -> AskedTable:
+    """The table whose people also demand what ``policies`` say."""
+    found = read_policies(policies)
+    if found is None or not found.stated:
+        return source
+    if source.table is not None:
+        table = with_policies(source.table, found)
+        return replace(source, table=table, schema=table.schema)
+    faults = found.unknown(list(source.columns)) + type_faults(found, source.columns)
+    if faults:
+        raise SchemaError(*faults)
+    schema = source.schema or Schema()
+    return replace(source, schema=replace(schema, policies=(*schema.policies, found)))
+
+
+def _is_keyed(schema: Schema | None) -> bool:
+    """Whether policies keyed by person state an epsilon."""
+    own = () if schema is None else sources(schema)
+    return any(one.people is not None and Policies(people=one.people).states("epsilon")
+               for one in own)  # fmt: skip
 
 
 def _domain(name: str, declared: Mapping[str, object]) -> Domain | None:
