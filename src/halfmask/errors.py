@@ -214,14 +214,16 @@ class InfeasibleDemandsError(UnsatisfiableError):
         more = f" and {len(self.rows) - 5} more" if len(self.rows) > 5 else ""
         stated = " and ".join(f"'{column}'" for column in self.columns)
         where = f" (policy column {stated})" if stated else ""
+        share = -(-len(self.rows) * 10_000 // max(total, 1)) / 10_000
         super().__init__(
             f"{len(self.rows)} of {total} people demand more{where} than the table can give: rows "
             f"{named}{more}, counted from 0.",
             suppressed=len(self.rows),
             advice=(
                 f"The other {self.feasible} are the largest set that can be served: give "
-                "on_infeasible='suppress' to leave the rest out knowingly, or add rows; only the "
-                "controller may set demands aside: demands='ignore', or --ignore-demands.",
+                "on_infeasible='suppress' to leave the rest out knowingly (recodings: suppression "
+                f"= {share} or more), or add rows; only the controller may set demands aside: "
+                "demands='ignore', or --ignore-demands.",
             ),
         )
 

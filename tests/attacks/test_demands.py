@@ -139,7 +139,7 @@ def test_t_and_the_demands_of_columns_are_kept_too() -> None:
 def test_a_demand_nobody_can_meet_is_refused_with_a_count() -> None:
     with pytest.raises(PrivacyError, match=r"(?s)6 of 12 people.*demands='ignore'"):
         hm.anonymize(people())
-    with pytest.raises(PrivacyError, match=r"(?s)6 of 12 rows.*demands='ignore'"):
+    with pytest.raises(PrivacyError, match=r"(?s)6 of 12 people.*demands='ignore'"):
         hm.anonymize(people(), hm.KAnonymity(2), method="optimal")
 
 

@@ -68,3 +68,53 @@ def test_types_and_refusals_of_a_table_of_figures_depend_on_no_row(tmp_path):
 def test_a_row_outside_moves_by_the_public_rule(tmp_path):
     made = outcome(tmp_path, ["unknown,7,1e9,x"] * 3, private("histogram"))
     assert not isinstance(made, tuple)
+
+
+QUESTIONS = [
+    "SELECT kids, COUNT(*) AS n, AVG(age) AS m FROM people GROUP BY kids",
+    "SELECT sex, SUM(weight) AS w, MEDIAN(age) AS a FROM people GROUP BY sex",
+    "SELECT age, COUNT(kids) AS n FROM people GROUP BY age",
+    "SELECT sex, COUNT(*) AS n FROM people WHERE age > 30 AND kids = 1 GROUP BY sex",
+    "SELECT SUM(LEAST(GREATEST(age + kids, 0), 50)) AS s FROM people",
+    "SELECT COUNT(*) AS n FROM people WHERE sex = 'f' AND weight * 2 < 150",
+]
+
+
+@pytest.mark.parametrize(
+    ("question", "engine"),
+    [*((question, "duckdb") for question in QUESTIONS), (QUESTIONS[0], "reference")],
+)
+def test_types_and_refusals_of_a_noisy_answer_depend_on_no_row(tmp_path, question, engine):
+    def ask(table):
+        return hm.query(table, question, epsilon=1, domains=DOMAINS, engine=engine)
+
+    known = outcome(tmp_path, [], ask)
+    assert not isinstance(known, tuple), known
+    if question == QUESTIONS[0]:
+        assert str(known.field("kids").type) == "int64"
+    for row in ROWS:
+        assert outcome(tmp_path, [row], ask) == known, row
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_the_plan_of_a_noisy_answer_depends_on_no_row(tmp_path, question):
+    """EXPLAIN tells no type of a column either."""
+    told = set()
+    for extra in ([], [ROWS[0]], [ROWS[1]], [ROWS[5]]):
+        path = tmp_path / "people.csv"
+        path.write_text("\n".join([",".join(DOMAINS), *PLAIN, *extra]) + "\n", encoding="utf-8")
+        plan = hm.explain(hm.read(path, {"columns": SCHEMA}), question, epsilon=1, domains=DOMAINS)
+        told.add(str(plan))
+    assert len(told) == 1
+
+
+def test_figures_are_those_of_the_values(tmp_path):
+    """Numbers among words are still numbers: 120 rows and one that is no number."""
+    path = tmp_path / "people.csv"
+    lines = [",".join(DOMAINS), *PLAIN, "unknown,1,70.0,f"]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    table = hm.read(path, {"columns": SCHEMA})
+    sql = "SELECT COUNT(*) AS n, COUNT(age) AS c, SUM(age) AS s FROM people WHERE kids < 2"
+    found = hm.query(table, sql, epsilon=1e6, domains=DOMAINS, insist=True).to_arrow().to_pylist()
+    assert (found[0]["n"], found[0]["c"]) == (91, 90)
+    assert found[0]["s"] == pytest.approx(30 * (34 + 41 + 55), abs=0.01)

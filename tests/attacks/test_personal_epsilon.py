@@ -6,13 +6,18 @@ The attacker knows everybody else, all demands, the schema and the code, and see
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import halfmask as hm
 from halfmask.errors import PrivacyError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SCHEMA = {
     "columns": {"pay": {"role": "sensitive", "domain": {"low": 0, "high": 100}}},
@@ -169,14 +174,69 @@ def test_an_epsilon_from_any_source_is_kept_by_synthesis(policies: dict[str, obj
     assert made.to_dict()["parameters"]["demands"] == "ignore"
 
 
-def test_an_epsilon_keyed_by_person_is_refused_with_how_many_state_it() -> None:
-    people = hm.read(
-        {"id": list(range(100)), "ill": ["no"] * 90 + ["yes"] * 10},
+ILL = {"ill": ["no", "yes"]}
+
+
+def keyed_people(rows: int = 1) -> hm.Table:
+    """400 people, each with so many rows; the last 200 are ill."""
+    ids = [f"{i:03}" for i in range(400)] * rows
+    return hm.read(
+        pa.table({"id": ids, "ill": (["no"] * 200 + ["yes"] * 200) * rows}),
         schema={"table": {"person": "id"}, "columns": {"ill": {"role": "sensitive"}}},
     )
-    stated = {"people": {"3": {"epsilon": 0.01}, "4": {"epsilon": 0.02}}}
-    with pytest.raises(PrivacyError, match="2 people state an own epsilon"):
-        hm.synthesize(people, epsilon=1, domains={"ill": ["no", "yes"]}, policies=stated)
+
+
+def cautious(folder: Path) -> Path:
+    """A policy file by which the ill allow 0.01 and one of the others 20."""
+    lines = ["person,epsilon", *(f"{i:03},0.01" for i in range(200, 400)), "000,20"]
+    path = folder / "policies.csv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "reference"])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_an_epsilon_keyed_by_person_is_kept_by_queries(
+    tmp_path: Path, rows: int, engine: str
+) -> None:
+    """Who allows 0.01 is in no figure at epsilon 1: a count of the ill is noise around 0."""
+    sql = "SELECT ill, COUNT(*) AS n FROM t GROUP BY ill WITH EPSILON 1"
+    asked = {"domains": ILL, "engine": engine, "policies": cautious(tmp_path)}
+    found = hm.query(keyed_people(rows), sql, **asked).to_arrow().to_pylist()
+    counted = {row["ill"]: row["n"] for row in found}
+    assert abs(counted["no"] - 200) < 40
+    assert abs(counted["yes"]) < 40
+    ignored = hm.query(keyed_people(rows), sql, demands="ignore", **asked)
+    assert ignored.to_dict()["demands"]["kept"] is False
+    assert abs(ignored.to_arrow()["n"].to_pylist()[1] - 200) < 40
+
+
+def test_an_epsilon_keyed_by_person_is_kept_by_private_tables(tmp_path: Path) -> None:
+    given = {"domains": ILL, "policies": cautious(tmp_path), "epsilon": 1}
+    made = hm.synthesize(keyed_people(), **given).to_arrow()["ill"].to_pylist()
+    assert made.count("yes") < 40 < 160 < made.count("no")
+    rows = hm.tabulate(keyed_people(), "ill", method="dp", **given).to_arrow().to_pylist()
+    counted = {row["ill"]: row["count"] for row in rows}
+    assert abs(counted["no"] - 200) < 40
+    assert abs(counted["yes"]) < 40
+
+
+def test_everybody_pays_the_epsilon_that_a_policy_file_says(tmp_path: Path) -> None:
+    """Only those who state one are read: one at 20, and 200 at 0.01."""
+    sql = "SELECT COUNT(*) AS n FROM t WITH PERSONAL EPSILON"
+    found = hm.query(keyed_people(), sql, policies=cautious(tmp_path))
+    personal = found.to_dict()["parameters"]["personal"]
+    assert personal["costs"][0] == pytest.approx(0.01)
+    assert found.receipt.promise.epsilon == 20
+
+
+def test_an_epsilon_keyed_by_person_is_refused_for_rows_in_a_database(tmp_path: Path) -> None:
+    path = str(tmp_path / "people.duckdb")
+    with duckdb.connect(path) as made:
+        made.execute("CREATE TABLE t AS SELECT printf('%03d', i) AS id FROM range(400) x(i)")
+    asked = {"schema": {"table": {"person": "id"}}, "tables": ["t"], "epsilon": 1}
+    with pytest.raises(PrivacyError, match="keyed by person, which noise cannot look up"):
+        hm.query(path, "SELECT COUNT(*) AS n FROM t", policies=cautious(tmp_path), **asked)
 
 
 def test_who_states_k_alone_is_read_by_quiet_noise_only() -> None:

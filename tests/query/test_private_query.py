@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -273,17 +274,31 @@ def test_refusals_point_at_the_place_and_say_what_to_do(case: str) -> None:
     "domain", [{"low": 0, "high": 9, "bins": 3}, ["x", "y"]], ids=["bounds", "texts"]
 )
 def test_a_domain_that_does_not_fit_its_column_costs_nothing(domain, tmp_path) -> None:
-    """Text between bounds would fail on some rows; texts for numbers fit none."""
+    """Text between bounds would fail on some rows; texts for numbers fit none.
+
+    A database states its types. Those of a file depend on its rows, and may not refuse anything.
+    """
     ledger = BudgetLedger.create(tmp_path / "budget", Pure(1))
     column = "job" if isinstance(domain, dict) else "age"
     with pytest.raises(hm.errors.QueryError, match="does not fit its type"):
-        ask(
+        hm.query(
+            stored(tmp_path),
             f"SELECT {column}, COUNT(*) FROM p GROUP BY {column}",
             epsilon=1,
             domains={column: domain},
             ledger=ledger,
+            tables=["p"],
         )
     assert ledger.spent() == Pure(0)
+
+
+def stored(folder) -> str:
+    """The rows as a database whose columns have types."""
+    path = str(folder / "people.duckdb")
+    with duckdb.connect(path) as made:
+        made.register("rows", PEOPLE)
+        made.execute("CREATE TABLE p AS SELECT * FROM rows")
+    return path
 
 
 def test_there_is_no_chain_to_suggest() -> None:
@@ -291,9 +306,10 @@ def test_there_is_no_chain_to_suggest() -> None:
         hm.suggest(TABLE, "SELECT COUNT(*) AS n FROM p WITH EPSILON 1")
 
 
-def test_text_is_not_summed() -> None:
+def test_text_is_not_summed(tmp_path) -> None:
+    asked = {"epsilon": 1, "domains": {"job": {"low": 0, "high": 1}}, "tables": ["p"]}
     with pytest.raises(hm.errors.QueryError, match="needs numbers"):
-        ask("SELECT SUM(job) FROM p", epsilon=1, domains={"job": {"low": 0, "high": 1}})
+        hm.query(stored(tmp_path), "SELECT SUM(job) FROM p", **asked)
 
 
 def test_options_of_noise_without_a_budget_are_refused() -> None:

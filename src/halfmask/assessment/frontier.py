@@ -50,6 +50,7 @@ from halfmask.metrics.utility.distributions import column_distance
 from halfmask.metrics.utility.tables import class_utility
 from halfmask.metrics.weighted import pairs
 from halfmask.models.needs import (
+    leave_out_unmet,
     prepare,
     refuse_contradiction,
     statistics,
@@ -440,6 +441,9 @@ def frontier(
     at_hand = isinstance(stated, Table)
     if needs_rows(stated.schema, wanted) or how.epsilons or releases:
         stated = stated.collect()
+    unserved = 0
+    if demands == "keep" and isinstance(stated, Table) and not (how.epsilons or releases):
+        stated, unserved = _without_unmet(stated, promised)
     held = count_tuples(stated, lambda declared: columns_read(declared, promised))
     require_risk(held, how.risk)
     held = sort_tuples(held)
@@ -465,8 +469,25 @@ def frontier(
         _names(done.undecided, points),
         how.risk,
         compared,
-        order_notes(own, _notes(held, points, compared)),
+        order_notes(own, (*_left_out(unserved), *_notes(held, points, compared))),
         own,
+    )
+
+
+def _without_unmet(table: Table, promised: Sequence[Model]) -> tuple[Table, int]:
+    """The table without the people whom no setting can serve: no point depends on their values."""
+    if table.stored is not None:
+        return table, 0
+    models = with_demanded_models(table, [model for model in promised if model.policy])
+    return leave_out_unmet(table, models, len(table)) if models else (table, 0)
+
+
+def _left_out(rows: int) -> tuple[str, ...]:
+    if not rows:
+        return ()
+    return (
+        f"{rows:,} rows demand more than all can give and are left out of every setting: anonymize "
+        "leaves them out with on_infeasible='suppress', recodings within their suppression.",
     )
 
 

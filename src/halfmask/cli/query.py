@@ -55,12 +55,12 @@ def print_noisy_answer(
     from halfmask.query.private.answer import NoiseTerms, answer_with_noise, prepare_noise
     from halfmask.release.document import plain_rows
 
-    for name in ("suggest", "policies"):
-        if given[name]:
-            raise click.UsageError(f"--{name} is for GUARANTEE: leave it away under EPSILON.")
+    if given["suggest"]:
+        raise click.UsageError("--suggest is for GUARANTEE: leave it away under EPSILON.")
     options = {name: given[name] for name in _NOISE if given[name] is not None}
     options |= {
         "insist": given["insist"],
+        "policies": given["policies"],
         "demands": "ignore" if given["ignore_demands"] else "keep",
     }
     terms = NoiseTerms(epsilon=given["epsilon"], **options)

@@ -56,6 +56,8 @@ _METHOD_OPTIONS = {
               help="Share by which readers must be in doubt of a withheld sum, or, with --audit, "
               "that counts as close.")  # fmt: skip
 @demand_options
+@click.option("--leave-out", multiple=True, metavar="k=NUMBER",
+              help="Leave out who asks for a larger k (or l); the table says so.")  # fmt: skip
 @click.option("--time-limit", type=float, help="suppress, round: seconds for the search.")
 @click.option("--cost", help="suppress: keep small the withheld values (default) or cells.")
 @click.option("--sole/--no-sole", default=None,
@@ -150,6 +152,7 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
         "dominance": [_pair(text) for text in given["dominance"]] or None,
         "p": given["p"],
         "l": dict(_least(text) for text in given["diversity"]),
+        "leave_out": dict(_most(text) for text in given["leave_out"]),
         **demand_settings(given),
     }
     if given["protection"] is not None:
@@ -197,6 +200,14 @@ def _least(text: str) -> tuple[str, int]:
         return name, int(least)
     except ValueError:
         raise click.UsageError("--l is COLUMN=NUMBER, such as disease=3.") from None
+
+
+def _most(text: str) -> tuple[str, int]:
+    name, _, most = text.partition("=")
+    try:
+        return name, int(most)
+    except ValueError:
+        raise click.UsageError("--leave-out is k=NUMBER or l=NUMBER, such as k=20.") from None
 
 
 def _formed(release: Any, form: str) -> Any:

@@ -300,6 +300,32 @@ def encoded(table: Table, name: str, domain: Domain) -> NDArray[np.int32]:
     return domain.encode(column.values)[column.codes]
 
 
+def declared_type(domain: Domain) -> pa.DataType:
+    """The type of a column in questions, whatever its rows were read as: numbers are doubles."""
+    if isinstance(domain, Bins):
+        return pa.date32() if domain.date else pa.float64()
+    kind = pa.array(domain.values).type
+    return pa.float64() if pa.types.is_integer(kind) or pa.types.is_floating(kind) else kind
+
+
+def declared_column(table: Table, name: str, domain: Domain) -> pa.Array:
+    """The column as ``declared_type`` says; what cannot be of that type is missing."""
+    column, kind = table.encode(name), declared_type(domain)
+    values = column.values
+    if isinstance(domain, Bins) and domain.date:
+        days = _days(values)
+        found = pa.array(days, mask=np.isnan(days)).cast(pa.int32()).cast(kind)
+    elif isinstance(domain, Bins) or pa.types.is_floating(kind):
+        numbers = _numbers(values)
+        found = pa.array(numbers, mask=np.isnan(numbers))
+    else:
+        text = pa.types.is_string(kind)
+        place = {_key(value): value for value in domain.values if value is not None}
+        keys = (key if isinstance(key, str) else None for key in _keys(values))
+        found = pa.array([place.get(key, key if text else None) for key in keys], kind)
+    return found.take(pa.array(column.codes))
+
+
 def _keys(column: pa.Array) -> Iterator[object]:
     """What each value is known by; one that Python has no value for by itself."""
     for value in column:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from halfmask.dp.accountant import Allowance, ViewCost
 from halfmask.dp.budget import Approximate, Number, Pure, exact
@@ -32,7 +33,7 @@ from halfmask.dp.figures import attacker
 from halfmask.dp.mechanisms import DiscreteLaplace
 from halfmask.dp.views import as_pure
 from halfmask.errors import ParameterError, PrivacyError
-from halfmask.table.demands import sources, states
+from halfmask.table.demands import per_person, person_texts, sources, states
 from halfmask.table.policies import EXACT
 from halfmask.table.table import Table
 
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 USUAL = ("0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10", "20")
 QUIET = 1  # beyond it figures of a few people are as good as exact
 OUT = -1  # below the least level, or no number: no noise keeps this person but being left out
+BY_PERSON = "hm_epsilon_by_person"  # the column in which policies keyed by person are looked up
 MOST = 1e99  # what is above is no demand: infinite, or no number
 
 
@@ -61,6 +63,7 @@ class EpsilonLevels:
     Attributes:
         epsilons: ascending.
         sources: the columns (or the numbers) that hold people's demands; the smallest counts.
+            ``BY_PERSON`` stands for what policies keyed by person say.
         shares: the public share of people at each level, of those who state one; may be empty.
         exact: whether people can state k, l or t as well.
 
@@ -98,9 +101,6 @@ class EpsilonLevels:
 
     def of_people(self, table: Table) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Per row the number of its person, and per person the level: the least of all rows."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         person = np.arange(len(table))
         if table.schema.person is not None:
             person = table.encode(table.schema.person).codes.astype(np.int64)
@@ -109,7 +109,8 @@ class EpsilonLevels:
             if not isinstance(source, str):
                 least = np.minimum(least, self.code(source))
                 continue
-            column = table.arrow[source].cast(pa.float64(), safe=False)  # beyond 2**53 too
+            stands = keyed_demands(table) if source == BY_PERSON else table.arrow[source]
+            column = stands.cast(pa.float64(), safe=False)  # beyond 2**53 too
             odd = pc.fill_null(pc.is_nan(column), fill_value=False)
             stated = pc.if_else(odd, np.inf, column).to_numpy(zero_copy_only=False)
             np.minimum.at(least, person, self.codes(stated))
@@ -171,6 +172,24 @@ class EpsilonLevels:
         )
 
 
+def keyed_demands(table: Table) -> pa.Array:
+    """Per row, the least epsilon that policies keyed by person say of its person, or null."""
+    people = [
+        per_person(one.people, one.spoken_of)
+        for one in sources(table.schema)
+        if one.people is not None
+    ]
+    person = table.schema.person
+    assert person is not None  # noqa: S101 - policies keyed by person are refused without
+    encoded = table.encode(person)
+    texts, least = person_texts(encoded.values), pa.nulls(len(encoded.values), pa.float64())
+    for own in people:
+        place = pc.index_in(texts, value_set=own["person"].combine_chunks())
+        stated = own["epsilon"].combine_chunks().take(place)
+        least = pc.min_element_wise(least, stated, skip_nulls=True)
+    return least.take(pa.array(encoded.codes))
+
+
 def levels_of(schema: Schema | None) -> EpsilonLevels | None:
     """The levels of a table whose people may state an epsilon; None where nobody can.
 
@@ -179,13 +198,8 @@ def levels_of(schema: Schema | None) -> EpsilonLevels | None:
     every = () if schema is None else sources(schema)
     found: list[str | float] = []
     for one in every:
-        listed = 0 if one.people is None else len(one.people) - one.people["epsilon"].null_count
-        if listed:
-            raise PrivacyError(
-                f"{listed} people state an own epsilon in policies keyed by person, which noise "
-                "cannot look up: put them in a column of the table, or set demands aside "
-                "(demands='ignore', --ignore-demands)."
-            )
+        if one.people is not None and one.people["epsilon"].null_count < len(one.people):
+            found.append(BY_PERSON)
         entries = (one.general, *one.columns.values())
         found += [place for entry in entries if (place := entry.get("epsilon")) is not None]
     if schema is None or not found:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.errors import InputError, ParameterError, SchemaError
+from halfmask.errors import InfeasibleDemandsError, InputError, ParameterError, SchemaError
 from halfmask.models.statistics import own_demands
 from halfmask.models.verdict import Model, known_models
 from halfmask.table.classes import classes_by_id, distinct_classes, value_facts
@@ -254,14 +254,20 @@ def largest_feasible(table: Table, models: Sequence[Model]) -> NDArray[np.bool_]
 def leave_out_unmet(table: Table, models: Sequence[Model], most: int) -> tuple[Table, int]:
     """The table without the people whose demands nothing can meet, and how many rows that takes.
 
-    Where more than ``most`` rows, or all of them, would have to go, the table stays whole: what
-    comes after refuses it and says why.
+    Where all of them would have to go, the table stays whole: what comes after refuses it and says
+    why.
+
+    Raises:
+        InfeasibleDemandsError: more than ``most`` rows would have to go. It is said before anything
+            else is looked at, so that no error depends on what these people hold.
     """
     own = [model for model in models if model.policy]
-    if not own or most <= 0:
+    if not own:
         return table, 0
     keep = largest_feasible(prepare(table, own), own)
-    count = int(np.count_nonzero(~keep))
-    if not 0 < count <= most or count == len(table):
+    out = np.flatnonzero(~keep)
+    if len(out) in (0, len(table)):
         return table, 0
-    return table.keep(keep), count
+    if len(out) > most:
+        raise InfeasibleDemandsError(table.schema.policy_names, out.tolist(), len(table))
+    return table.keep(keep), len(out)

@@ -143,7 +143,7 @@ def explain(
         if statement.noisy:
             from halfmask.query.private.answer import NoiseTerms, prepare_noise
 
-            terms = NoiseTerms(epsilon=epsilon, **private)
+            terms = NoiseTerms(epsilon=epsilon, policies=policies, **private)
             return explain_prepared(prepare_noise(session, statement, terms), session)
         if private:
             raise ParameterError(sorted(private)[0], "(given)", "epsilon too: it is for noise only")

@@ -252,10 +252,7 @@ def query(
         if statement.noisy:
             from halfmask.query.private.answer import NoiseTerms, answer_with_noise
 
-            if policies is not None:
-                told = "none with noise: [policy] epsilon of the schema says what people allow"
-                raise ParameterError("policies", "(given)", told)
-            terms = NoiseTerms(epsilon=epsilon, **private)
+            terms = NoiseTerms(epsilon=epsilon, policies=policies, **private)
             return answer_with_noise(session, statement, terms, ledger)
         if "time_limit" in private:
             raise ParameterError(

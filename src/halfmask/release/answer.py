@@ -290,6 +290,13 @@ def _verdicts(candidate: AnswerCandidate, found: list[Counts]) -> list[Verdict]:
     return verdicts
 
 
+# Said wherever people state demands, whoever is left out.
+PART = (
+    "The figures are of a part of the people: of those whose own demands the guarantee of the row "
+    "meets. Whoever asks for more is in none of them."
+)
+
+
 def _answer(candidate: AnswerCandidate, people: Counts, verdicts: tuple[Verdict, ...]) -> Answer:
     shown = candidate.rows["hm_row"].to_numpy().astype(np.int64)
     if len(np.unique(shown)) != len(shown) or (
@@ -325,7 +332,7 @@ def _answer(candidate: AnswerCandidate, people: Counts, verdicts: tuple[Verdict,
         semantics=candidate.semantics,
         gap=candidate.gap,
         engine=candidate.engine,
-        notes=candidate.notes,
+        notes=(*((PART,) if candidate.request.demands is not None else ()), *candidate.notes),
         sql=candidate.sql,
         _arrow=rows,
         door=DOOR,

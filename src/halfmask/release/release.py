@@ -390,7 +390,8 @@ class Answer(Release):
         from halfmask.table.document import grid, lines, view
 
         rows = [list(row.values()) for row in self._arrow.to_pylist()]
-        return view("Answer", grid(self._arrow.column_names, rows), lines(self.coverage))
+        said = (*self.coverage, *self.notes)
+        return view("Answer", grid(self._arrow.column_names, rows), lines(said))
 
     @property
     def coverage(self) -> tuple[str, ...]:
@@ -407,7 +408,7 @@ class Answer(Release):
         from halfmask.table.schema import Schema
 
         facts = {"format": "halfmask.answer/1", "sql": self.sql, "people": self.people,
-                 "coverage": list(self.coverage)}  # fmt: skip
+                 "coverage": list(self.coverage), "notes": list(self.notes)}  # fmt: skip
         write_release(self.to_arrow(), path, FileRecord(Schema(), facts, ABOUT_ANSWER))
 
     def _summary(self) -> str:

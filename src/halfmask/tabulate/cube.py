@@ -55,7 +55,7 @@ class Cube:
         rows: how many rows.
         largest: (n, cells) the n largest contributions of single people, largest first.
         owner: the number of the one person who contributes alone; -1 where there is none.
-        k: the largest k that anybody in the cell demands; 0: none.
+        k: the k that people of the cell are owed; 0: none.
         whole: whether values are counts.
         negative: whether any contribution is below 0.
     """

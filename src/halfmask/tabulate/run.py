@@ -62,6 +62,7 @@ def tabulate(
     protection: float = 0.1,
     policies: object = None,
     demands: str = "keep",
+    leave_out: Mapping[str, int] | None = None,
     **options: Any,
 ) -> TableRelease | PrivateRelease:
     """A table of counts or sums that may leave.
@@ -75,7 +76,9 @@ def tabulate(
         margins: whether totals are shown.
         method: ``"suppress"``, ``"round"`` (controlled), ``"random-round"``, ``"cell-key"`` or
             ``"dp"``.
-        threshold: the least number of people behind a figure; people's own k add to it.
+        threshold: the least number of people behind a figure; the largest k that anybody of the
+            table asks for is a floor of it, in every cell: withheld where that person is only, a
+            cell would tell where.
         dominance: ``(n, percent)``: no n people may make up more than that of a sum.
         p: percent by which nobody may be able to estimate another one's contribution.
         l: sensitive column to the least number of its values among the people of a line (or of a
@@ -84,6 +87,8 @@ def tabulate(
             no rule says it.
         policies: more demands of people; they add to those of the schema.
         demands: ``"ignore"`` sets people's own demands aside, by the controller; the table says so.
+        leave_out: ``{"k": 20}``: people who ask for a larger k (or l) are in no figure, and the
+            table says so; who they are does not depend on what they hold.
         options: what the method takes: ``time_limit``, ``cost``, ``sole`` (suppress); ``base``,
             ``time_limit`` (round), ``base`` (random-round); ``variance``, ``maximum``, ``least``,
             ``record_keys``, ``secret`` (cell-key); ``epsilon``, ``delta``, ``domains``,
@@ -107,6 +112,10 @@ def tabulate(
     rules = SensitivityRules(threshold, dominance_pairs(dominance), p, protection, dict(l or {}))
     if method not in METHODS and method != "dp":
         raise ParameterError("method", method, f"{', '.join(METHODS)} or dp")
+    kept = _without_strict(table, (*columns, *((sum,) if sum else ())), leave_out or {}, demands)
+    if kept is not table and method == "dp":
+        raise ParameterError("leave_out", "(given)", "nothing with noise: levels of epsilon count")
+    table = kept
     steps = ladders(table, columns, levels or {}, margins=margins)
     if method == "dp":
         _require_options((one.name for one in fields(NoiseOptions)), options)
@@ -122,10 +131,22 @@ def tabulate(
     make = METHODS[method]
     _require_options(list(inspect.signature(make).parameters)[1:], options)
     design = TableDesign(columns, _levels(table, columns, levels or {}), margins, sum, count)
-    task = _task(table, steps, design, rules, demands)
+    task = _task(table, steps, design, rules, demands, leave_out or {})
     if method != "suppress":
         _require_counts(task)
     return seal(make(task, **options))
+
+
+def _without_strict(
+    table: Table, touched: Sequence[str], leave_out: Mapping[str, int], demands: str
+) -> Table:
+    """The table without the people who ask for more than ``leave_out`` says."""
+    for demand, most in leave_out.items():
+        if demand not in ("k", "l") or isinstance(most, bool) or not isinstance(most, int):
+            raise ParameterError("leave_out", "(given)", 'such as {"k": 20}: whole numbers of k, l')
+        if demands == "keep":
+            table = table.keep(~(resolve(table, demand, touched) > most))
+    return table
 
 
 def _levels(
@@ -161,6 +182,7 @@ class TabulationTask:
     sensitive: SensitiveCells
     demands: str
     stated: bool
+    leave_out: Mapping[str, int]
 
     def candidate(self, values: Numbers, method: str, **facts: Any) -> TabulationCandidate:
         """The candidate for the door."""
@@ -178,8 +200,15 @@ class TabulationTask:
             "sum": self.design.amount,
             "count": self.design.count,
             "rules": rules,
+            **({"leave_out": dict(self.leave_out)} if self.leave_out else {}),
             **facts.pop("parameters", {}),
         }
+        notes = [
+            f"People who ask for {'an l' if demand == 'l' else 'a k'} above {most:,} are in no "
+            "figure, if there are any."
+            for demand, most in self.leave_out.items()
+        ]
+        facts["notes"] = (*notes, *facts.get("notes", ()))
         return TabulationCandidate(
             self.table,
             self.design,
@@ -199,6 +228,7 @@ def _task(
     design: TableDesign,
     rules: SensitivityRules,
     demands: str,
+    leave_out: Mapping[str, int],
 ) -> TabulationTask:
     """Count, and find what must not be shown by the rules and by people's own demands."""
     for name in rules.diversity:
@@ -208,29 +238,35 @@ def _task(
     stated = own is not None and demands == "keep"
     if stated:
         refuse_distances(table, design)
-    k = resolve(table, "k", design.touched) if stated else None
+    k = _largest(table, "k", design) if stated else None
     cube = count_cube(table, steps, amount=design.amount, of=design.count, k=k, most=rules.most)
-    if not rules.asked and not stated:
-        k = None
     if not len(table):
         raise PrivacyError("The table has no rows: nothing can be tabulated.")
-    if k is not None:
-        _refuse_too_many(table, cube, k)
+    if stated:
+        _refuse_too_many(table, resolve(table, "k", design.touched))
     broken = _narrow(table, steps, design, rules, cube, stated=stated)
-    return TabulationTask(
-        table, steps, design, cube, rules, find_sensitive(cube, rules, broken), demands, stated
-    )
+    sensitive = find_sensitive(cube, rules, broken)
+    return TabulationTask(table, steps, design, cube, rules, sensitive, demands, stated, leave_out)
 
 
-def _refuse_too_many(table: Table, cube: Cube, k: Numbers) -> None:
-    """Refuse where people ask for more than all people of the table."""
-    everybody = int(cube.people.max(initial=0))
+def _largest(table: Table, demand: str, design: TableDesign) -> Numbers:
+    """Per row the most that anybody asks for, wherever that person stands; 0: nobody asks."""
+    asked = resolve(table, demand, design.touched)
+    return np.full(len(table), np.nan_to_num(asked).max(initial=0.0))
+
+
+def _refuse_too_many(table: Table, k: Numbers) -> None:
+    """Refuse where people ask for more than all people of the table, whatever these hold."""
+    everybody = people_who(table, np.ones(len(table), dtype=bool))
     count_ = people_who(table, k > everybody)
-    if count_ and cube.people.any():
+    if count_:
         raise PrivacyError(
-            f"{count_:,} people ask for a k above the {everybody:,} people of the largest cell, "
-            f"which no table of figures can give: {SET_ASIDE}."
+            f"{count_:,} people ask for a k above the {everybody:,} people of the table, which no "
+            f"table of figures can give: {_LEAVE_OUT}, or {SET_ASIDE}."
         )
+
+
+_LEAVE_OUT = "leave them out (leave_out={'k': 20}, --leave-out k=20)"
 
 
 def _narrow(
@@ -243,18 +279,20 @@ def _narrow(
     stated: bool,
 ) -> list[Flags]:
     """The cells that tell too few values of a sensitive column."""
-    asked = np.nan_to_num(resolve(table, "l", design.touched)) if stated else np.zeros(len(table))
+    own = np.nan_to_num(resolve(table, "l", design.touched)) if stated else np.zeros(len(table))
+    asked = _largest(table, "l", design) if stated else own
     found: list[Flags] = []
     for name in design.touched:
         least = rules.diversity.get(name, 0)
         if name not in table.schema.sensitive or (least < 2 and not (asked > 1).any()):
             continue
         values = len(table.encode(name).values.drop_null())
-        above = people_who(table, asked > values)
-        if above:  # withheld for them alone, a cell would tell where they are
+        above = people_who(table, own > values)
+        if above:
             raise PrivacyError(
                 f"{above:,} people ask for more values of column '{name}' than the table holds, "
-                f"which no table of figures can give: {SET_ASIDE}."
+                f"which no table of figures can give: leave them out (leave_out={{'l': "
+                f"{values}}}, --leave-out l={values}), or {SET_ASIDE}."
             )
         demand = np.maximum(asked, least)
         if name == design.amount:

@@ -147,11 +147,11 @@ def stated_policies(
     for alias, source in tables.items():
         for policies in _of_table(source):
             faults += policies.unknown(list(source.columns))
-            faults += _type_faults(policies, source.columns)
+            faults += type_faults(policies, source.columns)
             found.append(((alias,), policies))
     if given is not None and given.stated:
         faults += given.unknown(list(dict.fromkeys(c for s in tables.values() for c in s.columns)))
-        faults += [fault for s in tables.values() for fault in _type_faults(given, s.columns)]
+        faults += [fault for s in tables.values() for fault in type_faults(given, s.columns)]
         found.append((tuple(tables), given))
     if faults:
         raise SchemaError(*dict.fromkeys(faults))
@@ -435,7 +435,7 @@ def _quoted(name: str) -> str:
     return name.replace("'", "''")
 
 
-def _type_faults(policies: Policies, columns: Mapping[str, pa.DataType]) -> list[str]:
+def type_faults(policies: Policies, columns: Mapping[str, pa.DataType]) -> list[str]:
     """One fault per policy column whose type holds no numbers; rows have no say in it."""
     named: dict[str, str] = {}
     for entry in (policies.general, *policies.columns.values()):

@@ -6,31 +6,37 @@ speaks of one table, and of nothing that identifies people.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from halfmask.dp.budget import bounds_of, declared_domains
-from halfmask.dp.domain import Bins, Domain, domain_of
+from halfmask.dp.domain import Bins, Domain, Values, declared_column, domain_of, require_fitting
+from halfmask.dp.personal import BY_PERSON, keyed_demands
 from halfmask.engines.levels import BoundedTally
 from halfmask.engines.request import kind_of
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.query.final import Final
 from halfmask.query.planning.aggregates import Aggregates
+from halfmask.query.planning.demands import type_faults
 from halfmask.query.planning.plan import Plan, PlannedKey, resolve
 from halfmask.query.planning.questions import NoiseAggregates, bin_number
+from halfmask.query.total.rows import TotalRows
 from halfmask.query.vocabulary import fail
+from halfmask.table.demands import sources, with_policies
+from halfmask.table.policies import Policies, read_policies
+from halfmask.table.schema import Schema
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from sqlglot import exp
 
     from halfmask.dp.views import Question
     from halfmask.engines.request import Engine
-    from halfmask.query.collect import Catalog
+    from halfmask.query.collect import AskedTable, Catalog
     from halfmask.query.parse import Statement
     from halfmask.query.planning.plan import ResolvedQuery
     from halfmask.query.planning.scope import QueryScope
@@ -88,6 +94,7 @@ def plan_noise(
     *,
     domains: Mapping[str, object],
     rows_per_person: int,
+    policies: object = None,
 ) -> NoisePlan:
     """Decide how a query is answered with noise; reads column types, no rows.
 
@@ -95,10 +102,12 @@ def plan_noise(
         QueryError: with line, column and a caret, for what noise cannot answer.
     """
     query = resolve(statement, catalog, engine)
-    text, scope, select, total = query.text, query.scope, query.select, query.total
-    source = scope.tables[scope.main]
+    text, scope, select = query.text, query.scope, query.select
+    source = scope.tables[scope.main] = _with_policies(scope.tables[scope.main], policies)
     declared = {**(declared_domains(source.schema) if source.schema else {}), **domains}
-    named = query.keys
+    source = _as_declared(scope, select, declared, engine)
+    query = replace(query, total=TotalRows(scope))  # of the types that are declared
+    total, named = query.total, query.keys
     calls = Aggregates(text, scope, select).calls()
     if not calls:
         fail(text, select, "nothing is aggregated: ask for COUNT, SUM, AVG ...")
@@ -134,6 +143,74 @@ def plan_noise(
         sizes=_sizes(query, declared),
         parts=_parts(select, declared),
     )
+
+
+def _as_declared(
+    scope: QueryScope, select: exp.Select, declared: Mapping[str, object], engine: Engine
+) -> AskedTable:
+    """The table that is asked, its columns of the types that their public domains have.
+
+    The type that a file's column was read as depends on its rows: one ``unknown`` among numbers
+    would change what is released, or have the question refused. A database states its types.
+    """
+    from sqlglot import exp
+
+    source = scope.tables[scope.main]
+    touched = dict.fromkeys(column.name for column in select.find_all(exp.Column))
+    known = {name: domain for name in touched if (domain := _domain(name, declared)) is not None}
+    keyed = source.table is not None and _is_keyed(source.schema)
+    if source.table is None or not (known or keyed):
+        return source
+    require_fitting(known)
+    rows = source.table.arrow
+    if keyed:
+        rows = rows.append_column(BY_PERSON, keyed_demands(source.table))
+    for name, domain in known.items():
+        place = rows.column_names.index(name)
+        rows = rows.set_column(place, name, declared_column(source.table, name, domain))
+    text = repr(
+        (source.name, keyed, sorted(known.items()))
+    )  # one name for one question, for EXPLAIN
+    name = f"hm_declared_{sha256(text.encode()).hexdigest()[:12]}"
+    engine.add(name, rows)
+    found = replace(source, name=name, columns=engine.columns(name) or {})
+    scope.tables[scope.main] = found
+    for table in select.find_all(exp.Table):
+        table.set("this", exp.to_identifier(name, quoted=True))
+    return found
+
+
+def _with_policies(source: AskedTable, policies: object) -> AskedTable:
+    """The table whose people also demand what ``policies`` say."""
+    found = read_policies(policies)
+    if found is None or not found.stated:
+        return source
+    if source.table is not None:
+        table = with_policies(source.table, found)
+        return replace(source, table=table, schema=table.schema)
+    faults = found.unknown(list(source.columns)) + type_faults(found, source.columns)
+    if faults:
+        raise SchemaError(*faults)
+    schema = source.schema or Schema()
+    return replace(source, schema=replace(schema, policies=(*schema.policies, found)))
+
+
+def _is_keyed(schema: Schema | None) -> bool:
+    """Whether policies keyed by person state an epsilon."""
+    own = () if schema is None else sources(schema)
+    return any(one.people is not None and Policies(people=one.people).states("epsilon")
+               for one in own)  # fmt: skip
+
+
+def _domain(name: str, declared: Mapping[str, object]) -> Domain | None:
+    """The public domain of a column; of bounds alone, that of one interval."""
+    stated = declared.get(name)
+    if isinstance(stated, Mapping) and {"low", "high"} <= set(stated):
+        stated = {"bins": 1, **stated}
+    try:
+        return None if stated is None else domain_of(name, stated)
+    except (SchemaError, ParameterError):  # said where the column is used
+        return None
 
 
 def _place(item: exp.Expr, calls: list[exp.Expr]) -> int | None:
@@ -209,6 +286,10 @@ def _key(
         return NoiseKey(name=name, generalized=False, domain=None, kind=kind)
     try:
         domain = domain_of(column, stated)
+        bare = isinstance(expression, exp.Column)
+        if bare and scope.tables[scope.main].table is not None and isinstance(domain, Values):
+            of_domain = pa.array(domain.values).type
+            return NoiseKey(name=name, generalized=False, domain=domain, kind=of_domain)
         _require_fit(domain, kind)
         binned = isinstance(domain, Bins)
         return NoiseKey(name=name, generalized=binned, domain=domain, kind=kind)

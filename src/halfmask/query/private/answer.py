@@ -97,6 +97,7 @@ class NoiseTerms:
         share: with personal epsilons, the share of everybody's own to spend.
         demands: ``"ignore"`` sets people's own epsilons aside, by the controller.
         insist: whether an epsilon above 20 or a delta above 0.0001 is meant.
+        policies: more demands of people, which may be keyed by person.
     """
 
     epsilon: Number | Literal["personal"] | None = None
@@ -107,6 +108,7 @@ class NoiseTerms:
     share: Number | None = None
     demands: str = "keep"
     insist: bool = False
+    policies: object = None
 
 
 def prepare_noise(
@@ -126,6 +128,7 @@ def prepare_noise(
         session.engine,
         domains=given_domains(terms.domains),
         rows_per_person=most,
+        policies=terms.policies,
     )
     own = epsilon == "personal" or (asked.personal and epsilon is None)
     part = _stated("share", asked.share, terms.share, None)

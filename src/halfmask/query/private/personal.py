@@ -16,6 +16,7 @@ from halfmask.dp.accountant import unit
 from halfmask.dp.budget import Approximate, Pure, budget
 from halfmask.dp.ledger import table_identity
 from halfmask.dp.personal import (
+    BY_PERSON,
     IGNORED,
     NOBODY,
     EpsilonLevels,
@@ -25,7 +26,7 @@ from halfmask.dp.personal import (
     require_share,
 )
 from halfmask.engines.request import kind_of
-from halfmask.errors import SchemaError, UnsupportedQueryError
+from halfmask.errors import PrivacyError, SchemaError, UnsupportedQueryError
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -196,6 +197,12 @@ def _level(levels: EpsilonLevels, source: AskedTable, alias: str) -> exp.Expr:
         if not isinstance(place, str):
             found.append(exp.Literal.number(int(levels.code(place)) + 1))
             continue
+        if place == BY_PERSON and place not in source.columns:
+            raise PrivacyError(
+                "People state an own epsilon in policies keyed by person, which noise cannot look "
+                "up where the rows stay in a database: put it in a column of the table, read the "
+                "rows first (hm.read), or set demands aside (demands='ignore', --ignore-demands)."
+            )
         if kind_of(source.columns[place]) not in ("integer", "decimal", "float"):
             raise SchemaError(f"Policy column {place!r} (epsilon) holds no numbers.")
         own = exp.column(place, table=alias, quoted=True)

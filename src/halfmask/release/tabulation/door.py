@@ -331,11 +331,9 @@ def _hold_near(candidate: TabulationCandidate, found: Recount) -> None:
         assert program is not None  # noqa: S101 - made where cells are left
         reached, sure = program.extreme(cell, -1)
         if not sure or reached < least[cell]:
-            cells, people, _ = found.shares
-            inside = np.unique(people[cells == cell])
             raise PrivacyError(
                 f"Noise of at most {reach:g} does not hide that fewer people stand in a cell than "
-                f"the {len(inside):,} in it (or the threshold) ask for: use a larger base or "
+                f"somebody of the table (or the threshold) asks for: use a larger base or "
                 f"maximum, or method='suppress'; {SET_ASIDE}."
             )
 
@@ -417,7 +415,7 @@ def _release(candidate: TabulationCandidate, own: Any, *, empty: bool) -> TableR
 _CLAIMS = {
     "suppress": (
         "no reader of this table alone can tell that fewer people stand in a cell than the "
-        "threshold or anybody in it asks for",
+        "threshold or anybody of the table asks for",
         "no reader of this table alone can work out a withheld sum more closely than its rule says",
     ),
     "round": ("every figure is within the base of the true one, and all figures add up",),

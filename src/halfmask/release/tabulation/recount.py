@@ -61,7 +61,7 @@ class Recount:
     Attributes:
         values: people, rows or the sum, as the design asks.
         people: how many people contribute.
-        k: the largest k that any of them demands, or NaN.
+        k: the largest k that anybody of the table demands, or NaN; the same in every cell.
         shares: (cells, people, contributions) one line per cell and person, largest first.
         narrow: cells that break the l of somebody, or the controller's.
         negative: whether any contribution is below 0.
@@ -162,7 +162,10 @@ def _rows(table: Table, design: TableDesign, *, demands: bool) -> pa.Table:
     columns = {"row": np.arange(len(table)), "person": number, "amount": amount}
     for demand in ("k", "l"):
         none = pa.nulls(len(table), pa.float64())
-        columns[demand] = strictest_demand(table, demand, design.touched) if demands else none
+        columns[demand] = none
+        if demands:  # the most that anybody asks for, in every cell: where is nobody's business
+            most = pc.max(strictest_demand(table, demand, design.touched))
+            columns[demand] = pa.repeat(most, len(table)) if most.is_valid else none
     kept = pa.table(columns)
     return kept.filter(pc.is_valid(kept["amount"])) if design.amount is not None else kept
 
