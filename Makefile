@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 DEMO ?= demo
 ROWS ?= 2000
 SETUP := PYTHON="$(PYTHON)" VENV="$(VENV)" bash scripts/setup.sh
+# Without bytecode each worker, and each process that a test starts, compiles the sources anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
 .PHONY: help demo test check lint type layers unit fmt bench data lock clean
@@ -31,7 +33,8 @@ demo: $(VENV)/.run
 test: check unit
 
 # Check style, types and layers without running the tests.
-check: lint type layers
+check: $(VENV)/.dev
+	@$(MAKE) --no-print-directory --jobs=2 lint type layers
 
 # Check style and formatting.
 lint: $(VENV)/.dev
@@ -46,9 +49,11 @@ type: $(VENV)/.dev
 layers: $(VENV)/.dev
 	$(BIN)/lint-imports
 
+# Each worker takes one half in order, so that mostly one of them starts Spark and PostgreSQL; who
+# is done first takes from the other's end.
 # Run the tests.
 unit: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -n auto --dist loadfile
+	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
 # Format the code and mend what the linter can.
 fmt: $(VENV)/.dev

@@ -46,7 +46,6 @@ def asks(where: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
     )
     return done.stdout.strip() or "failed"
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+from patience import PATIENCE
 
 import halfmask as hm
 from halfmask.cli.query import _silent
@@ -97,7 +98,7 @@ def test_two_cells_answer_and_remember(folder, halfmask):
         assert joined.code == 0
         assert "ann.cell: contributed" in joined.err
         assert {"cell": "ben.cell", "did": "contributed"} in joined.json()["done"]
-        out, _ = asking.communicate(timeout=60)
+        out, _ = asking.communicate(timeout=PATIENCE)
     finally:
         server.stop()
     assert '"n": 2' in out

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from patience import until
 
+from halfmask.kernels import cache
 from halfmask.kernels import notice as notices
 from halfmask.kernels.compiler import ascend, kernel
 from halfmask.kernels.tree import ranked
@@ -30,17 +32,26 @@ def walk(narrow, wide):
     return total
 
 
+@pytest.fixture
+def nothing_compiled(tmp_path, monkeypatch):
+    """No code from a run before: it would leave nothing to compile, or be of another source."""
+    monkeypatch.setattr(cache, "folder", lambda: tmp_path)
+
+
+@pytest.mark.usefixtures("nothing_compiled")
 def test_a_part_has_one_version_for_all_widths_and_constants():
     assert walk(np.arange(3, dtype=np.int32), np.arange(3)) == 6
     assert walk(np.arange(3, dtype=np.int8), np.arange(3)) == 6
     assert len(step.get_call_template.__self__.overloads) == 1
 
 
+@pytest.mark.usefixtures("nothing_compiled")
 def test_a_part_can_be_called_from_python_too():
     assert step(2, 3) == 5
     assert step(2, 0.5) == 2.5
 
 
+@pytest.mark.usefixtures("nothing_compiled")
 def test_a_kernel_fails_as_python_does():
     @kernel
     def divide(x, y):
@@ -73,16 +84,8 @@ def test_the_notice_is_shown_on_a_terminal_and_cleared(monkeypatch):
     monkeypatch.setattr(notices, "_AFTER", 0.0)
     monkeypatch.setattr(notices, "_EVERY", 0.001)
     with notices.notice(), notices.notice():
-        _wait(lambda: "compiling, once: " in out.getvalue())
-    _wait(lambda: out.getvalue().endswith("\r\x1b[K"))
-
-
-def _wait(seen):
-    for _ in range(60_000):  # a minute: a fault ends the test, and no load does
-        if seen():
-            return
-        time.sleep(0.001)
-    raise AssertionError
+        until(lambda: "compiling, once: " in out.getvalue())
+    until(lambda: out.getvalue().endswith("\r\x1b[K"))
 
 
 def test_nothing_is_said_elsewhere(monkeypatch):

@@ -21,8 +21,9 @@ def test_one_value_changes_only_rows_on_its_way_up(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(600, 605))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_whether_a_noisy_question_fails_depends_on_no_row(seed: int) -> None:
+    """In 200 comparisons: one that fails in 1.5% of changed worlds is seen in 19 runs of 20."""
     count = Count()
-    compare_noisy(seed, 10, changes=10, count=count)
+    compare_noisy(seed, 10, changes=4, count=count)
     assert not count.found, found(count)
     assert count.failed == 0
 

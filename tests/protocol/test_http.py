@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
+from patience import PATIENCE, until
 from tests.protocol.town import Town
 
 from halfmask.errors import AuthenticationError, InputError, PartyUnavailableError
@@ -43,7 +44,7 @@ def test_cells_answer_over_http(server: RelayServer) -> None:
     town = Town(people, terms=Terms("network", 8, 8, 16), clock=time.time())
     town.asker_key = town.issuer.asker("office", int(time.time()) + 10**6)
     town.asker = type(town.asker)(town.asker_key, town.commons, town.terms)
-    question = town.asker.question(TEXT, time.time(), cells=40, seconds=60)
+    question = town.asker.question(TEXT, time.time(), cells=40, seconds=PATIENCE, patience=PATIENCE)
     send = Sender(server.address)
     drive(town.asker.ask(question), send)
 
@@ -79,7 +80,7 @@ def test_what_is_no_message_is_refused(
     server: RelayServer, path: str, body: bytes, headers: dict[str, str], status: int
 ) -> None:
     parts = urlsplit(server.address)
-    connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=10)
+    connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=PATIENCE)
     connection.putrequest("POST", path, skip_accept_encoding=True)
     for name, value in ({"Content-Length": str(len(body))} | headers).items():
         connection.putheader(name, value)
@@ -196,13 +197,13 @@ def test_a_relay_process_killed_in_the_middle_goes_on(tmp_path: Path) -> None:
     town = Town(people, terms=Terms("tree", 4, 4, 16))
     town.asker_key = town.issuer.asker("office", int(time.time()) + 10**6)
     town.asker = type(town.asker)(town.asker_key, town.commons, town.terms)
-    send = Sender(relay.address, patience=60)
-    question = town.asker.question(TEXT, time.time(), cells=12, seconds=120)
+    send = Sender(relay.address, patience=PATIENCE)
+    question = town.asker.question(TEXT, time.time(), cells=12, seconds=PATIENCE, patience=PATIENCE)
     drive(town.asker.ask(question), send)
     done = threading.Event()
 
     def cells() -> None:
-        own = Sender(relay.address, patience=60)
+        own = Sender(relay.address, patience=PATIENCE)
         for cell in town.cells:
             drive(cell.take_part(time.time()), own)
             time.sleep(0.05)
@@ -218,17 +219,13 @@ def test_a_relay_process_killed_in_the_middle_goes_on(tmp_path: Path) -> None:
         time.sleep(0.3)
         relay.kill()
         relay.start()
-        until = time.time() + 60
-        found = None
-        while found is None and time.time() < until:
-            found = drive(town.asker.collect(question), send)
-            time.sleep(0.05)
+        found: dict[int, Any] = {}
+        until(lambda: found.update(drive(town.asker.collect(question), send) or {}) or found)
     finally:
         done.set()
         thread.join()
         send.close()
         relay.kill()
-    assert found is not None
     assert found[0].contributions == 12
     assert sorted((r["b"], r["n"], r["total"]) for r in found[0].rows.to_pylist()) == [
         ("x", 6, 30),

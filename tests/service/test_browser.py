@@ -6,6 +6,7 @@ import signal
 from itertools import pairwise
 
 import pytest
+from patience import PATIENCE
 from serving import started
 
 # Selectors, not functions: the page's own policy forbids to evaluate text.
@@ -24,7 +25,7 @@ def page(browser, address):
     """The page of a running service, its address, what it said, and what it asked for."""
     context = browser.new_context(viewport={"width": 1100, "height": 900})
     shown = context.new_page()
-    shown.set_default_timeout(180_000)
+    shown.set_default_timeout(1000 * PATIENCE)
     said: list[str] = []
     asked: list[str] = []
     shown.on("console", lambda message: said.append(message.text))
@@ -257,7 +258,7 @@ def test_roles_that_are_not_in_use_are_not_lost_unasked(page):
     asked = []
     shown.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.dismiss()))
     shown.close(run_before_unload=True)
-    for _ in range(50):
+    for _ in range(10 * PATIENCE):
         if asked:
             break
         shown.wait_for_timeout(100)

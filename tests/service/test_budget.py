@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
+from patience import until
 from serving import CANARY, PEOPLE, halfmask, served, settled_over_http, started
 
 import halfmask as hm
@@ -143,18 +143,14 @@ def test_what_was_spent_is_on_record_when_a_step_is_cancelled(tmp_path):
         asked = SynthesizeRequest(epsilon="0.6", method="privbayes", domains=domains)
         ledger = BudgetLedger.open(space.ledgers.budget)
         job = runner.begin("synthesize", asked)
-        end = time.monotonic() + 60
-        while not ledger.history() and job.state == "working" and time.monotonic() < end:
-            time.sleep(0.005)
+        until(lambda: ledger.history() or job.state != "working", every=0.005)
         runner.jobs.cancel(job.id)
-        while job.state == "working":
-            time.sleep(0.01)
+        until(lambda: job.state != "working")
         assert str(ledger.spent()) == "epsilon = 0.6", job.result
         assert job.state == "cancelled"
         assert {path.name for path in folder.iterdir()} == {"ledgers", "temporary"}
         again = runner.begin("synthesize", asked)
-        while again.state == "working":
-            time.sleep(0.01)
+        until(lambda: again.state != "working")
         assert again.result["code"] == "privacy.budget"
     finally:
         worker.close()

@@ -13,6 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from patience import PATIENCE, until
 from serving import CANARY, PEOPLE, call, halfmask, settled_over_http, started
 
 from halfmask.service.guard import TOKEN
@@ -33,7 +34,7 @@ def test_it_serves_a_table_and_leaves_nothing_behind(tmp_path, ending):
         assert folder.stat().st_mode & 0o777 == 0o700
         assert call(parts, "wrong", "GET", "/api/state")[0].status == 403
         process.send_signal(ending)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0
     assert list(place.iterdir()) == []
     assert table.exists()
@@ -52,13 +53,10 @@ def test_it_leaves_nothing_behind_when_it_is_ended_before_it_serves(tmp_path, en
         command, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(place)}
     )
     try:
-        for _ in range(600):
-            if list(place.iterdir()):
-                break
-            time.sleep(0.05)
-        time.sleep(0.3)
+        until(lambda: list(place.iterdir()))
+        time.sleep(0.3)  # somewhere on its way to the table, or waiting for it
         process.send_signal(ending)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=PATIENCE)
     finally:
         process.kill()
         process.wait()
@@ -75,7 +73,7 @@ def test_it_ends_while_somebody_waits_for_a_job(tmp_path):
         waiting.sendall(f"{head}{TOKEN}: {token}\r\n\r\n".encode())
         time.sleep(0.3)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=PATIENCE)
         waiting.close()
     assert process.returncode == 0, err
     assert "Traceback" not in err
@@ -92,11 +90,7 @@ def test_a_step_is_cancelled_over_http_and_a_killed_service_leaves_nothing(tmp_p
         assert settled_over_http(parts, token, "POST", "/api/table?name=x.csv", PEOPLE)["rows"] == 8
         process.kill()
         process.wait()
-        for _ in range(200):
-            if not list(place.iterdir()):
-                break
-            time.sleep(0.05)
-        assert list(place.iterdir()) == []
+        until(lambda: not list(place.iterdir()))
 
 
 def test_a_table_that_breaks_off_on_its_way_is_dropped(tmp_path):
@@ -105,10 +99,7 @@ def test_a_table_that_breaks_off_on_its_way_is_dropped(tmp_path):
         head = f"POST /api/table HTTP/1.1\r\nHost: {parts.netloc}\r\n{TOKEN}: {token}\r\n"
         half.sendall(f"{head}Content-Length: 1000\r\n\r\nage\n1\n".encode())
         half.close()
-        for _ in range(100):
-            if json.loads(call(parts, token, "GET", "/api/state")[1])["job"] is None:
-                break
-            time.sleep(0.05)
+        until(lambda: json.loads(call(parts, token, "GET", "/api/state")[1])["job"] is None)
         (folder,) = place.iterdir()
         assert settled_over_http(parts, token, "POST", "/api/table?name=x.csv", PEOPLE)["rows"] == 8
         assert {path.name for path in folder.iterdir() if path.is_dir()} >= {"temporary"}
@@ -122,9 +113,9 @@ def test_a_table_whose_sender_falls_silent_can_be_cancelled(tmp_path):
         silent.sendall(f"{head}Content-Length: 1000\r\n\r\nage\n1\n".encode())
         while (job := json.loads(call(parts, token, "GET", "/api/state")[1])["job"]) is None:
             time.sleep(0.02)
+        # The sender stays silent: nothing but the cancelling ends the job.
         told = json.loads(call(parts, token, "DELETE", f"/api/jobs/{job['id']}")[1])["job"]
         assert told["state"] == "cancelled"
-        assert told["seconds"] < 20
         assert b"service.cancelled" in silent.recv(4096)
         silent.close()
         (folder,) = place.iterdir()
@@ -156,7 +147,7 @@ def test_a_table_that_is_not_there_is_said(tmp_path):
 def test_listening_for_others_is_warned_of(tmp_path):
     with started(tmp_path, "--host", "0.0.0.0") as (_, _, process, _):  # noqa: S104
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=PATIENCE)
     assert "sees the rows" in err.splitlines()[0]
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from pathlib import Path
 
 import pytest
+from patience import until
 from serving import CANARY, PEOPLE, served
 
 from halfmask.errors import ElsewhereError
@@ -28,10 +28,7 @@ def runner(tmp_path_factory):
 
 
 def settled(job):
-    end = time.monotonic() + 120
-    while job.state == "working":
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    until(lambda: job.state != "working")
     return job
 
 
@@ -53,8 +50,7 @@ def test_a_cancelled_step_frees_the_processor_and_leaves_no_file(runner):
     before, table_facts = folders(runner), runner.space.table_facts
     job = runner.open_sample(1_000_000)
     process = runner.worker._process
-    while folders(runner) == before or used(process.pid) < 0.5:
-        time.sleep(0.02)
+    until(lambda: folders(runner) != before and used(process.pid) >= 0.5)
     assert runner.jobs.cancel(job.id) is job
     assert settled(job).state == "cancelled"
     assert job.result["code"] == "service.cancelled"
@@ -92,8 +88,7 @@ def test_a_job_that_is_cancelled_before_it_begins_does_not_begin(runner):
 def test_a_step_that_the_system_kills_is_told_as_a_want_of_memory(runner):
     settled(runner.open_sample(20))
     job = runner.open_sample(1_000_000)
-    while runner.worker._process is None or used(runner.worker._process.pid) < 0.2:
-        time.sleep(0.02)
+    until(lambda: (process := runner.worker._process) and used(process.pid) >= 0.2)
     os.kill(runner.worker._process.pid, signal.SIGKILL)
     assert settled(job).state == "failed"
     assert job.result["code"] == "engine.memory"

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from patience import PATIENCE
+
 from halfmask.errors import ElsewhereError
 from halfmask.failure import Failure
 from halfmask.service.app import make_app
@@ -122,7 +124,7 @@ def started(tmp_path, *arguments):
 
 def call(parts, token, method, path, body=None):
     """Ask a running service; its reply and its text."""
-    connection = http.client.HTTPConnection(parts.netloc, timeout=60)
+    connection = http.client.HTTPConnection(parts.netloc, timeout=PATIENCE)
     connection.request(method, path, body, {TOKEN: token, "Content-Type": "application/json"})
     reply = connection.getresponse()
     text = reply.read().decode()
@@ -141,4 +143,4 @@ def settled_over_http(parts, token, method, path, body=None):
 def halfmask(*arguments):
     """Run the verb to its end."""
     command = [sys.executable, "-m", "halfmask", "serve", "--no-open", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)  # noqa: S603
+    return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
