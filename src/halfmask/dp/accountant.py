@@ -39,8 +39,9 @@ def whose_rows(schema: Schema | None, most: int) -> tuple[str, ...]:
     if schema is not None and schema.person is not None:
         used = "1 row is" if most == 1 else f"{most:,} rows are"
         return (
-            f"Of each person ({quote_names([schema.person])}) at most {used} used, and further ones "
-            "are left out at random: a larger bound of rows per person uses more, with more noise.",
+            f"Of each person ({quote_names([schema.person])}) at most {used} used, and further "
+            "ones are left out at random: a larger bound of rows per person uses more, with more "
+            "noise.",
         )
     person = 'name the column that says whose row it is: person = "..." under [table]'
     if most == 1:
