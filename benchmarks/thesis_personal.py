@@ -137,7 +137,7 @@ def _optimum(table: hm.Table, metric: str, seed: int) -> float:
     """The DBIL of the division that is optimal for ``metric``."""
     models = (hm.PersonalKAnonymity(),)
     task = task_of(prepare(table, models), models, seed=seed, options={"metric": metric})
-    return division_loss(task, exact.divide_exactly(task).ids)
+    return division_loss(task, exact.find_optimum(task).ids)
 
 
 def _heuristic(table: hm.Table, method: str, seed: int, **options: str) -> float:

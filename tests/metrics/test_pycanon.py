@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import halfmask as hm
-from halfmask.metrics.discrimination.rate import discriminate
+from halfmask.metrics.discrimination.rate import discriminate_tuples
 from halfmask.metrics.partition_measures import published_measures
 from halfmask.metrics.sides import sides
 from halfmask.metrics.utility.tables import class_utility
@@ -70,5 +70,5 @@ def test_risk_and_entropy(both):
     table = tables(both)[1]
     risk = hm.assess(table, size=1).reidentification
     assert risk.prosecutor == pytest.approx(theirs.max_rir(kept, QUASI))
-    bits = discriminate(table, "education", "sex").entropy
+    bits = discriminate_tuples(table, "education", "sex").entropy
     assert bits * math.log(2) == pytest.approx(theirs.sa_entropy(kept, "education"))

@@ -15,7 +15,7 @@ import pytest
 
 import halfmask as hm
 from halfmask.metrics import partition
-from halfmask.metrics.discrimination.rate import discriminate, entropy_of
+from halfmask.metrics.discrimination.rate import discriminate_tuples, entropy_of
 from halfmask.metrics.discrimination.release_rates import information_loss
 from halfmask.metrics.risk.disclosure import minimality
 from halfmask.metrics.risk.reidentification import prosecutor_risks
@@ -110,7 +110,7 @@ def test_e4_information_that_is_left(keys, left):
         subject=list(range(9)), zip=["35000"] * 9, age=[22, 35, 63, 22, 22, 35, 45, 35, 40],
         salary=[4, 5, 3, 13, 8, 15, 9, 7, 11], disease=list("cdmccmmdd"),
     )  # fmt: skip
-    found = discriminate(rows, "subject", keys)
+    found = discriminate_tuples(rows, "subject", keys)
     assert found.entropy == close(3.1699)
     assert found.residual == close(left)
 
@@ -178,7 +178,7 @@ def test_table_3_3_of_personal_anonymity():
     held = classes_of(Tuples.of(rows), ["q"], columns=["s"]).histograms["s"]
     first = held.counts[held.starts[0] : held.starts[1]] / 3
     assert sorted(first.tolist()) == close([1 / 3, 2 / 3])
-    found = discriminate(rows, "s", "q")
+    found = discriminate_tuples(rows, "s", "q")
     assert found.entropy == close(1.53049)
     assert (1 - found["a"]) * found.entropy == close(0.30610)
 

@@ -97,7 +97,7 @@ class RowClustering:
         return self.grid.partition[1]
 
 
-def publish(
+def label_groups(
     table: Table,
     found: RowClustering,
     groups: NDArray[np.int32],
@@ -261,7 +261,9 @@ def cluster_rows(table: Table, settings: GroupingSettings) -> RowClustering:
     return RowClustering(melted, grid, melted.matrix(), grid.partition[0])
 
 
-def group_rows(table: Table, models: Sequence[Model], settings: GroupingSettings) -> Candidate:
+def group_by_clusters(
+    table: Table, models: Sequence[Model], settings: GroupingSettings
+) -> Candidate:
     """Group rows by co-clustering until every model holds; the candidate is yet to be sealed."""
     prepare(table, models)
     if settings.link not in LINKS:
@@ -360,7 +362,7 @@ def satisfy(
     kept = np.arange(len(table))
     while True:
         here = found.of(kept)
-        published = publish(table, here, groups, settings.method, settings.link)
+        published = label_groups(table, here, groups, settings.method, settings.link)
         classes = _classes(published)
         passing, verdicts = _passing(table, models, kept, classes[groups])
         if passing.all():

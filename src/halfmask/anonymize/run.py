@@ -276,7 +276,7 @@ def _perturb(
             "option", unknown[0], f"one of {', '.join(coclustering.OPTIONS)} with {method}"
         )
     settings = coclustering.GroupingSettings(method, **given)
-    return coclustering.group_rows(table, models, settings)
+    return coclustering.group_by_clusters(table, models, settings)
 
 
 def _recode(

@@ -263,7 +263,7 @@ def _added(node: Expr, row: Row) -> Any:
     if isinstance(by, exp.Interval):
         count = int(by.this.name)
         return (
-            left if left is None else shift_moment(left, by.text("unit"), -count if back else count)
+            left if left is None else move_moment(left, by.text("unit"), -count if back else count)
         )
     right = evaluate_row(by, row)
     if left is None or right is None:
@@ -271,7 +271,7 @@ def _added(node: Expr, row: Row) -> Any:
     return left - right if back else left + right
 
 
-def shift_moment(moment: dt.datetime, unit: str, count: int) -> dt.datetime:
+def move_moment(moment: dt.datetime, unit: str, count: int) -> dt.datetime:
     """A moment so many months, days, hours, minutes or seconds later."""
     if unit != "MONTH":
         return moment + dt.timedelta(**{f"{unit.lower()}s": count})

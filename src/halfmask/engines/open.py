@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,16 @@ if TYPE_CHECKING:
 
     from halfmask.engines.request import Engine
 
-NAMES = ("duckdb", "postgres", "spark", "reference")
+_HOME = "halfmask.engines"
+# An engine over tables in memory is one line here: its module, and a class made of named tables.
+# None: it reads no tables in memory, and has an address instead.
+ENGINES: dict[str, tuple[str, str] | None] = {
+    "duckdb": ("duckdb", "DuckDB"),
+    "postgres": None,
+    "spark": ("spark", "Spark"),
+    "reference": ("reference", "Reference"),
+}
+DEFAULT = "duckdb"
 
 
 def open_tables(tables: Mapping[str, pa.Table], engine: str | None) -> Engine:
@@ -23,21 +33,16 @@ def open_tables(tables: Mapping[str, pa.Table], engine: str | None) -> Engine:
     Raises:
         ParameterError: no engine has that name, or it does not read tables in memory.
     """
-    if engine in (None, "duckdb"):
-        from halfmask.engines.duckdb import DuckDB
-
-        return DuckDB(tables)
-    if engine == "reference":
-        from halfmask.engines.reference import Reference
-
-        return Reference(tables)
-    if engine == "spark":
-        from halfmask.engines.spark import Spark
-
-        return Spark(tables=tables)
-    if engine == "postgres":
-        raise ParameterError("engine", engine, "a postgres:// address in place of the table")
-    raise ParameterError("engine", engine, f"one of {', '.join(NAMES)}")
+    name = DEFAULT if engine is None else engine
+    if name not in ENGINES:
+        raise ParameterError("engine", engine, f"one of {', '.join(ENGINES)}")
+    place = ENGINES[name]
+    if place is None:
+        raise ParameterError("engine", engine, f"a {name}:// address in place of the table")
+    # Loaded when it is asked for: an engine may be an extra that is not installed.
+    module, kind = place
+    made: Engine = getattr(import_module(f"{_HOME}.{module}"), kind)(tables=tables)
+    return made
 
 
 def open_address(address: str) -> Engine:

@@ -32,7 +32,7 @@ def collect_bounded(engine: Engine, request: Request) -> pa.Table:
     """Answer ``Engine.collect``, counting exactly only where a bound does not decide."""
     bounded = [j for j, test in enumerate(request.tests) if _suits(test)]
     if not bounded:
-        return sql.collect_groups(engine, request)
+        return sql.collect_by_sql(engine, request)
     found = join_groups([engine.run(q) for q in _first(engine, request)], len(request.keys))
     for j in bounded:
         undecided = found.filter(found[f"t{j}_n"].is_null())

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from halfmask.engines.request import AggregateState, GroupMeasure, Request
 
 
-def collect_groups(engine: Engine, request: Request) -> pa.Table:
+def collect_by_sql(engine: Engine, request: Request) -> pa.Table:
     """Answer ``Engine.collect`` with SQL."""
     queries = collect_queries(engine, request)
     tables = [engine.run(query) for query in queries]
@@ -346,7 +346,7 @@ class SqlEngine(Engine, Protocol):
 
     def collect(self, request: Request) -> pa.Table:
         """Aggregate the rows into groups."""
-        return collect_groups(self, request)
+        return collect_by_sql(self, request)
 
     def queries(self, request: Request) -> list[Select]:
         """The queries behind ``collect``."""

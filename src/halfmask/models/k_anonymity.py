@@ -214,7 +214,7 @@ class AlphaKAnonymity(Model):
 
     def faults(self, table: Table) -> list[str]:
         """Say where the named value is not in the column."""
-        if self.value is None or codes_of(table.encode(self.column).values, self.value):
+        if self.value is None or codes_of_value(table.encode(self.column).values, self.value):
             return []
         return [f"the value named is not in column '{self.column}'."]
 
@@ -263,12 +263,12 @@ class AlphaKAnonymity(Model):
             if values.labels is None:
                 raise InternalError("The class statistics lack the values.")
             counts = np.where(
-                np.isin(values.values, codes_of(values.labels, self.value)), counts, 0
+                np.isin(values.values, codes_of_value(values.labels, self.value)), counts, 0
             )
         return np.where(silent, 1, reduce(np.maximum, counts, values.starts)), rows
 
 
-def codes_of(values: pa.Array, value: object) -> list[int]:
+def codes_of_value(values: pa.Array, value: object) -> list[int]:
     """The code of ``value`` among ``values``, also where it was given as text; empty if absent."""
     known = [(i, label) for i, label in enumerate(values.to_pylist()) if label is not None]
     exact = [i for i, label in known if label == value]

@@ -185,7 +185,7 @@ def describe_table(now: OpenTable) -> dict[str, Any]:
     return verb_document("describe", {**now.description, **facts})
 
 
-def open_own_file(
+def open_own(
     loaded: LoadedTable, path: Path, schema: object = None, how: dict[str, str | None] | None = None
 ) -> OpenTable:
     """Open a file of whoever started the service."""

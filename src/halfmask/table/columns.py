@@ -69,7 +69,7 @@ class Column:
             found.append(f"Column '{name}': the kind is none of {', '.join(KINDS)}.")
         if self.hierarchy is not None and not hasattr(self.hierarchy, "build"):
             found.append(f"Column '{name}': the hierarchy is no builder; see halfmask.hierarchies.")
-        if not is_weight(self.weight):
+        if not is_nonnegative(self.weight):
             found.append(f"Column '{name}': the weight must be a finite number of at least 0.")
         if self.order is not None:
             if self.kind not in (None, "ordinal"):
@@ -105,10 +105,10 @@ class Column:
 
 
 def _is_step(step: object) -> bool:
-    return step in PERIODS if isinstance(step, str) else is_weight(step) and step != 0
+    return step in PERIODS if isinstance(step, str) else is_nonnegative(step) and step != 0
 
 
-def is_weight(weight: object) -> bool:
+def is_nonnegative(weight: object) -> bool:
     """Whether something is a finite number of at least 0."""
     return (
         isinstance(weight, int | float)

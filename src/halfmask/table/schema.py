@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from halfmask.errors import HierarchyError, SchemaError
 from halfmask.table import hierarchies
-from halfmask.table.columns import KINDS, ROLES, Column, Role, is_weight, quote_names
+from halfmask.table.columns import KINDS, ROLES, Column, Role, is_nonnegative, quote_names
 from halfmask.table.files.toml import read_mapping, toml_key, toml_section
 from halfmask.table.policies import DEMANDS, Demand, Policies, entry_faults
 from halfmask.table.values import MARKS
@@ -66,7 +66,7 @@ class QueryRules:
     def _dominance_faults(self) -> list[str]:
         rule = self.dominance
         right = isinstance(rule, Mapping) and set(rule) in (set(), {"p"}, {"n", "k"})
-        if right and all(is_weight(value) for value in rule.values()):
+        if right and all(is_nonnegative(value) for value in rule.values()):
             whole = isinstance(rule.get("n", 1), int) and 1 <= rule.get("n", 1) <= MOST_SHARES
             if whole and rule.get("p", 1) > 0 and 0 < rule.get("k", 1) <= 100:
                 return []
@@ -140,7 +140,7 @@ class Schema:
         faults = [fault for name, column in columns.items() for fault in column.faults(name)]
         faults += self._two_roles() + self.query.faults()
         weights = [column.weight for column in columns.values() if column.role == "quasi"]
-        if weights and all(is_weight(weight) and weight == 0 for weight in weights):
+        if weights and all(is_nonnegative(weight) and weight == 0 for weight in weights):
             faults.append("All quasi-identifiers have weight 0: give those that count more.")
         faults += entry_faults("[policy]", self.policy)
         for name, entry in self.policy_columns.items():
@@ -190,13 +190,13 @@ class Schema:
         """What is wrong with the public levels of epsilon and their shares."""
         levels, shares = self.epsilon_levels, self.epsilon_shares
         faults = []
-        if not all(is_weight(level) and level >= 0.001 for level in levels) or any(
+        if not all(is_nonnegative(level) and level >= 0.001 for level in levels) or any(
             high <= low for low, high in pairwise(levels)
         ):
             faults.append("[policy] levels: epsilon takes ascending numbers of at least 0.001.")
         if shares and (
             len(shares) != len(levels)
-            or not all(is_weight(share) and share > 0 for share in shares)
+            or not all(is_nonnegative(share) and share > 0 for share in shares)
             or abs(sum(shares) - 1) > 1e-9
         ):
             faults.append(

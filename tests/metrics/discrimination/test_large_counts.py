@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import halfmask as hm
 from halfmask.metrics.discrimination import rate
 from halfmask.metrics.discrimination.column_sets import rank_tuples
-from halfmask.metrics.discrimination.rate import discriminate, inflation
+from halfmask.metrics.discrimination.rate import discriminate_tuples, inflation
 from halfmask.metrics.risk.column_sets import column_sets
 from halfmask.table.tuples import Tuples
 
@@ -37,7 +37,7 @@ def test_a_rate_does_not_change_where_every_row_counts_as_often(times, data):
         assert one.rate == pytest.approx(same.rate, abs=1e-9, nan_ok=True)
         assert one.kind == same.kind
         assert one.identified_rows == same.identified_rows * times
-        alone = discriminate(Tuples(rows, counts * times), "x", one.columns)
+        alone = discriminate_tuples(Tuples(rows, counts * times), "x", one.columns)
         assert one.rate == pytest.approx(alone.rate, abs=1e-9, nan_ok=True)
         assert one.kind == alone.kind
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import entropy
 
 import halfmask as hm
-from halfmask.metrics.discrimination.rate import discriminate, entropy_of
+from halfmask.metrics.discrimination.rate import discriminate_tuples, entropy_of
 
 metrics = pytest.importorskip("sklearn.metrics")
 
@@ -31,7 +31,7 @@ def test_information_is_that_of_scikit_learn(data):
     rows = hm.read(pa.table({"x": x, "y": y, "z": z}), schema={})
     both = [f"{a} {b}" for a, b in zip(y, z, strict=True)]
     for keys, labels in ((["y"], y), (["y", "z"], both)):
-        found = discriminate(rows, "x", keys)
+        found = discriminate_tuples(rows, "x", keys)
         told = (found.entropy - found.residual) * math.log(2)
         assert told == pytest.approx(metrics.mutual_info_score(x, labels), abs=1e-9)
         inside = {

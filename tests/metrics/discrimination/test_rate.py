@@ -18,7 +18,7 @@ from halfmask.metrics.discrimination.partition import Cuts, Partition
 from halfmask.metrics.discrimination.rate import (
     _adjusted,
     _prediction_end,
-    discriminate,
+    discriminate_tuples,
     entropy_of,
     inflation,
 )
@@ -91,7 +91,7 @@ E4 = [
 @pytest.mark.parametrize(("keys", "rate", "kind"), E4)
 def test_e4_rates_and_identifier_classes(keys, rate, kind):
     assert hm.discrimination_rate(t41(), "subject", keys) == close(rate)
-    assert discriminate(t41(), "subject", keys).kind == kind
+    assert discriminate_tuples(t41(), "subject", keys).kind == kind
 
 
 def test_e4_values():
@@ -115,7 +115,7 @@ def test_a_value_that_no_row_holds_is_not_one():
 
 def test_e4_context_one_row_more_changes_the_class():
     rows = table(subject=list(range(10)), zip=["35000"] * 9 + ["36000"])
-    found = discriminate(rows, "subject", "zip")
+    found = discriminate_tuples(rows, "subject", "zip")
     assert found.rate == close(0.1412)
     assert found.kind == "partial"
 
@@ -126,7 +126,7 @@ def test_the_lattice_of_figure_4_3():
     for columns, one in found.items():
         keys = sorted(columns)
         assert one.rate == pytest.approx(hm.discrimination_rate(t41(), "subject", keys)), keys
-        assert one.kind == discriminate(t41(), "subject", keys).kind
+        assert one.kind == discriminate_tuples(t41(), "subject", keys).kind
     first = rank_column_sets(t41(), "subject", size=4)[0]
     assert first.columns == ("salary",)
     assert found[frozenset(("salary", "age"))].implied
@@ -409,7 +409,7 @@ def test_a_partition_that_overlaps_and_leaves_gaps_is_refused_for_both():
 
 
 def test_first_match_and_own_block_are_recorded():
-    found = discriminate(jobs(), "job", "sex", Partition(X2, overlap="first", rest="own"))
+    found = discriminate_tuples(jobs(), "job", "sex", Partition(X2, overlap="first", rest="own"))
     assert len(found.notes) == 2
     # Blocks a, b, b, c, own: one, two, one, one of five.
     assert found.entropy == pytest.approx(1.9219, abs=CLOSE)
@@ -423,7 +423,7 @@ def test_the_last_edge_is_outside():
 def test_a_target_that_never_varies_is_undefined():
     rows = table(x=["a"] * 3, y=[1, 2, 3])
     assert math.isnan(hm.discrimination_rate(rows, "x", "y"))
-    found = discriminate(rows, "x", "y")
+    found = discriminate_tuples(rows, "x", "y")
     assert found.degenerate
     assert found.to_dict()["rate"] is None
     assert hm.discrimination_rate(rows, "x", "y", undefined=1.0) == 1.0
@@ -431,10 +431,10 @@ def test_a_target_that_never_varies_is_undefined():
 
 def test_suppressed_cells_count_as_asked():
     rows = table(x=["a", "b", "a", "b"], y=["1", "2", "*", None])
-    assert discriminate(rows, "x", "y").rows == 4
-    dropped = discriminate(rows, "x", "y", suppressed="drop")
+    assert discriminate_tuples(rows, "x", "y").rows == 4
+    dropped = discriminate_tuples(rows, "x", "y", suppressed="drop")
     assert (dropped.rows, dropped.left_out, dropped.rate) == (3, 1, 1)
-    assert discriminate(rows, "x", "y", suppressed="missing").rate == close(0.5)
+    assert discriminate_tuples(rows, "x", "y", suppressed="missing").rate == close(0.5)
 
 
 def test_a_missing_value_is_a_value_of_its_own():
@@ -477,7 +477,7 @@ def test_all_sets_agree_with_one_set_at_a_time(data):
     column = st.lists(st.integers(0, 2), min_size=n, max_size=n)
     rows = table(**{name: data.draw(column) for name in "xabcd"})
     for one in rank_column_sets(rows, "x", list("abcd"), size=3):
-        alone = discriminate(rows, "x", one.columns)
+        alone = discriminate_tuples(rows, "x", one.columns)
         if not alone.degenerate:
             assert one.rate == pytest.approx(alone.rate, abs=1e-9)
             assert one.kind == alone.kind

@@ -39,7 +39,7 @@ PATIENCE = 60.0  # seconds where no time limit is stated
 _WHOLE = {"dbil": 120, "wcsd": 80, "diameter": 300, "split": 400}
 
 
-def divide_exactly(task: PartitionTask) -> Division:
+def find_optimum(task: PartitionTask) -> Division:
     """The optimum, or the best that the time allows with its proven gap."""
     if task.demands.values.shape[1] or any(m.columns for m in task.models):
         raise ParameterError(

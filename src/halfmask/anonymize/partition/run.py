@@ -43,7 +43,7 @@ def divide_exactly(task: PartitionTask) -> Division:
     """The proven optimum, see ``exact``; its solver loads when it is asked for."""
     from halfmask.anonymize.partition import exact
 
-    return exact.divide_exactly(task)
+    return exact.find_optimum(task)
 
 
 METHODS = {

@@ -13,7 +13,7 @@ import numpy as np
 from halfmask.errors import HalfmaskError, InputError, ParameterError
 from halfmask.metrics.discrimination.columns import group_rows, per_column
 from halfmask.metrics.discrimination.partition import is_plain_number, read_toml, stated_partition
-from halfmask.metrics.discrimination.rate import discriminate, group_rates
+from halfmask.metrics.discrimination.rate import discriminate_tuples, group_rates
 from halfmask.metrics.discrimination.release_rates import released_column
 from halfmask.table.document import Result
 
@@ -72,7 +72,7 @@ class Need:
 
     def measure(self, table: Table | Tuples, *, values: bool = True) -> Discrimination:
         """How far rows serve the need: a rate from 0 to 1, also of each value if ``values``."""
-        return discriminate(table, self.target, self.keys, self.partition, values=values)
+        return discriminate_tuples(table, self.target, self.keys, self.partition, values=values)
 
     def met(self, rate: float | None) -> bool | None:
         """Whether ``rate`` keeps the bounds; None where there are none, no where it is unknown."""

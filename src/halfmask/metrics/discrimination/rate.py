@@ -398,7 +398,7 @@ def discrimination_rate(
     """
     names = (keys,) if isinstance(keys, str) else tuple(keys)
     held = count_tuples(as_table(table), lambda _: (target, *names))
-    found = discriminate(
+    found = discriminate_tuples(
         held,
         target,
         names,
@@ -411,7 +411,7 @@ def discrimination_rate(
     return found if values else found.rate
 
 
-def discriminate(
+def discriminate_tuples(
     rows: Table | Tuples,
     target: str,
     keys: str | Sequence[str],

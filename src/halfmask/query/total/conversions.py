@@ -543,7 +543,7 @@ def _moved(
     count, unit = _amount(total, node, amount)
     count = -count if back else count
     try:
-        end = evaluate.shift_moment(
+        end = evaluate.move_moment(
             dt.datetime.fromisoformat(LAST if count > 0 else FIRST), unit, -count
         )
     except (OverflowError, ValueError):
