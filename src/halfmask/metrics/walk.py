@@ -27,7 +27,7 @@ MOST = 2**31 - 1  # rows up to which narrow counters do
 _SETS = 4000  # column sets that are looked at without being asked
 
 
-def narrow(rows: NDArray[np.int64]) -> NDArray[Any]:
+def narrow_counts(rows: NDArray[np.int64]) -> NDArray[Any]:
     """Counts in 32 bits where the rows together fit, which halves what a walk moves."""
     return rows.astype(np.int32 if int(rows.sum()) <= MOST else np.int64)
 

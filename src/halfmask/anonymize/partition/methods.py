@@ -129,8 +129,7 @@ def repair(
     row joins the class that it costs least to widen, among those that are then large enough for
     it; where there is none, near classes merge until one is.
     """
-    from halfmask.kernels.improve import absorb
-    from halfmask.kernels.refine import lists
+    from halfmask.kernels.improve import absorb, link_classes
 
     ids = _alone(ids)
     points, k = task.space.points, task.demands.k
@@ -143,7 +142,7 @@ def repair(
             raise InternalError("All rows together break a model that was found to hold.")
         if count > _FEW and near is None:
             near = neighbors(task, 16)
-        state = lists(points, k, ids)
+        state = link_classes(points, k, ids)
         flags = np.zeros(len(task), dtype=np.bool_)
         flags[: len(failing)] = failing
         candidates = near if count > _FEW and near is not None else np.zeros((0, 0), np.int32)
@@ -293,7 +292,7 @@ def divide_personal(task: PartitionTask) -> Division:
 def _personal(task: PartitionTask) -> NDArray[np.int64]:
     from halfmask.kernels import improve, tree
     from halfmask.kernels.divide import form
-    from halfmask.kernels.refine import lists
+    from halfmask.kernels.improve import link_classes
 
     points, places, demands = task.space.points, task.space.places, task.demands
     wanted = min(_NEAREST, len(task) - 1)
@@ -304,6 +303,6 @@ def _personal(task: PartitionTask) -> NDArray[np.int64]:
     seeds = np.argsort(anyway, kind="stable")
     free = tree.all_free(nodes)
     ids = form(points, places, nodes, free, demands, seeds, anyway, _REGRET)
-    state = lists(points, demands.k, repair(task, ids, near))
+    state = link_classes(points, demands.k, repair(task, ids, near))
     improve.improve(points, demands, state, near, _SWEEPS, _ENOUGH)
     return repair(task, number_classes(state.ids), near)
