@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from halfmask.kernels import notice as notices
+from halfmask.kernels import pipeline as notices
 from halfmask.kernels.compiler import ascend, kernel
 from halfmask.kernels.tree import ranked
 

@@ -345,7 +345,7 @@ def _cut(
 
 
 @kernel
-def improve(p: Any, d: Any, s: Any, near: Any, sweeps: int, enough: float) -> float:
+def improve_partition(p: Any, d: Any, s: Any, near: Any, sweeps: int, enough: float) -> float:
     """Improve the partition until a sweep gains less than the share ``enough``; the loss left."""
     n = len(d.k)
     tried = constants(n, -1)

@@ -5,6 +5,8 @@ kernel, it is only translated: it is optimized and emitted as a part of its call
 integers are all 64 bits wide, so that there is one version of it. numba by itself optimizes and
 emits every function alone as well, wraps it for Python, and translates it again for every width and
 every constant; that more than doubles the time of a first use.
+
+A terminal shows meanwhile that something is compiled, which happens once.
 """
 
 # What numba offers for its own extension is not typed.
@@ -12,7 +14,11 @@ every constant; that more than doubles the time of a first use.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO
 
 from numba import njit, types
 from numba.core import compiler, typed_passes, untyped_passes
@@ -21,10 +27,63 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_machinery import PassManager, register_pass
 
 from halfmask.kernels.cache import KernelCache
-from halfmask.kernels.notice import notice
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+
+_AFTER, _EVERY = 0.4, 0.2  # seconds
+
+
+class _Notice:
+    """What kernels that compile each other say together."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.depth = 0
+        self.spent = 0.0  # by kernels that were compiled before, in this process
+        self.over = threading.Event()
+
+    def begin(self) -> None:
+        with self.lock:
+            self.depth += 1
+            if self.depth > 1 or not sys.stderr.isatty():
+                return
+            self.over = threading.Event()
+            arguments = (sys.stderr, self.over, time.monotonic())
+            threading.Thread(target=self.tell, args=arguments, daemon=True).start()
+
+    def end(self) -> None:
+        with self.lock:
+            self.depth -= 1
+            if self.depth == 0:
+                self.over.set()
+
+    def tell(self, out: TextIO, over: threading.Event, began: float) -> None:
+        told = False
+        while not over.wait(_EVERY):
+            passed = self.spent + time.monotonic() - began
+            if passed >= _AFTER:
+                out.write(f"\rcompiling, once: {passed:.0f} s\x1b[K")
+                out.flush()
+                told = True
+        self.spent += time.monotonic() - began
+        if told:
+            out.write("\r\x1b[K")
+            out.flush()
+
+
+_NOTICE = _Notice()
+
+
+@contextmanager
+def notice() -> Iterator[None]:
+    """Show the time spent on a terminal, and nothing elsewhere, while the block runs."""
+    _NOTICE.begin()
+    try:
+        yield
+    finally:
+        _NOTICE.end()
 
 
 class _Part(JITCodeLibrary):

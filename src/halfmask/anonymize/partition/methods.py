@@ -167,7 +167,9 @@ def neighbors(task: PartitionTask, wanted: int) -> NDArray[np.int32]:
     from halfmask.kernels import tree
 
     points, places = task.space.points, task.space.places
-    return np.asarray(tree.neighbors(points, places, tree.build(points, places, 16), wanted)[0])
+    return np.asarray(
+        tree.neighbors(points, places, tree.build_tree(points, places, 16), wanted)[0]
+    )
 
 
 def number_classes(ids: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -224,7 +226,7 @@ def _mdav(task: PartitionTask) -> NDArray[np.int64]:
     ordinal = [table.schema.columns[name].kind == "ordinal" for name in categorical]
     width = task.space.points.codes.shape[1]
     flags = np.array(ordinal[:width] + [False] * (width - len(ordinal)), dtype=np.bool_)
-    return np.asarray(divide.mdav(task.space.points, task.demands, flags))
+    return np.asarray(divide.mdav_classes(task.space.points, task.demands, flags))
 
 
 def divide_k_member(task: PartitionTask) -> Division:
@@ -296,7 +298,7 @@ def _personal(task: PartitionTask) -> NDArray[np.int64]:
 
     points, places, demands = task.space.points, task.space.places, task.demands
     wanted = min(_NEAREST, len(task) - 1)
-    nodes = tree.build(points, places, 16)
+    nodes = tree.build_tree(points, places, 16)
     near, far = tree.neighbors(points, places, nodes, wanted)
     last = np.clip(demands.k - 2, 0, wanted - 1)
     anyway = far[np.arange(len(task)), last].astype(np.float64)
@@ -304,5 +306,5 @@ def _personal(task: PartitionTask) -> NDArray[np.int64]:
     free = tree.all_free(nodes)
     ids = form(points, places, nodes, free, demands, seeds, anyway, _REGRET)
     state = link_classes(points, demands.k, repair(task, ids, near))
-    improve.improve(points, demands, state, near, _SWEEPS, _ENOUGH)
+    improve.improve_partition(points, demands, state, near, _SWEEPS, _ENOUGH)
     return repair(task, number_classes(state.ids), near)
