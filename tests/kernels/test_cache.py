@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from halfmask.kernels.cache import KernelCache, choose_cache, digest
+from halfmask.kernels.cache import KernelCache, choose_cache, source_digest
 from halfmask.kernels.compiler import kernel
 
 as_anybody = pytest.mark.skipif(
@@ -122,11 +122,11 @@ def test_an_interrupt_leaves_nothing_half_written(tmp_path, monkeypatch):
 
 def test_the_digest_follows_every_source(tmp_path):
     (tmp_path / "one.py").write_text("1")
-    before = digest(tmp_path)
+    before = source_digest(tmp_path)
     (tmp_path / "two.py").write_text("2")
-    after = digest(tmp_path)
+    after = source_digest(tmp_path)
     (tmp_path / "two.py").write_text("3")
-    assert len({before, after, digest(tmp_path)}) == 3
+    assert len({before, after, source_digest(tmp_path)}) == 3
 
 
 def test_two_processes_at_once_do_not_disturb_each_other(tmp_path):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from patience import until
 
 from halfmask.kernels import cache
-from halfmask.kernels import notice as notices
+from halfmask.kernels import pipeline as notices
 from halfmask.kernels.compiler import ascend, kernel
 from halfmask.kernels.tree import ranked
 

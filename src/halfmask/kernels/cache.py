@@ -62,7 +62,7 @@ def choose_cache(source: Path, home: Path) -> Path:
     return private
 
 
-def digest(source: Path) -> str:
+def source_digest(source: Path) -> str:
     """What the compiled code depends on: the kernels' sources, and who compiles them."""
     about = hashlib.sha256()
     versions = (numba.__version__, np.__version__, sys.version)
@@ -77,7 +77,7 @@ def folder() -> Path:
     """The folder of these versions."""
     source = Path(__file__).parent
     home = Path(os.path.expanduser("~"))
-    return choose_cache(source, home) / f"halfmask-{digest(source)}"
+    return choose_cache(source, home) / f"halfmask-{source_digest(source)}"
 
 
 class KernelCache(_Cache):

@@ -22,7 +22,7 @@ from halfmask.kernels.compiler import (
     kernel,
     real_rows,
     reals,
-    words,
+    unsigned,
     zeros,
 )
 
@@ -38,7 +38,7 @@ def _both(u: int, v: int, lf: NDArray[np.float64]) -> float:
 @kernel
 def _keys(codes: Any, n: int, mix: Any, skip: int, other: int) -> Any:
     """One number per cell for its place in all variables but ``skip`` and ``other``."""
-    keys = words(n)
+    keys = unsigned(n)
     for i in range(n):
         key = np.uint64(0)
         for k in range(codes.shape[1]):
@@ -136,7 +136,7 @@ def other_pairs(
 
     The first ``n`` of ``touched`` are the cells of both parts.
     """
-    keys = words(n)
+    keys = unsigned(n)
     for i in range(n):
         keys[i] = 0
         for k in range(codes.shape[1]):

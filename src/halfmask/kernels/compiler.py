@@ -73,7 +73,7 @@ def narrow(size: Any) -> NDArray[np.int32]:
 
 
 @kernel
-def words(size: Any) -> NDArray[np.uint64]:
+def unsigned(size: Any) -> NDArray[np.uint64]:
     """Room for so many uint64."""
     return np.empty(size, np.uint64)
 

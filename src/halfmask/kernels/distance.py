@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @kernel
-def differences(
+def equal_distances(
     codes: NDArray[np.int32],
     counts: NDArray[np.int64],
     starts: NDArray[np.int64],
@@ -57,7 +57,7 @@ def differences(
 
 
 @kernel
-def ordered(
+def ordered_distances(
     places: NDArray[np.int64],
     counts: NDArray[np.int64],
     starts: NDArray[np.int64],
@@ -111,7 +111,7 @@ def ordered(
 
 
 @kernel
-def layered(
+def layered_distances(
     codes: NDArray[np.int32],
     counts: NDArray[np.int64],
     starts: NDArray[np.int64],
@@ -120,7 +120,7 @@ def layered(
     rows: NDArray[np.int64],
     size: int,
 ) -> Any:
-    """``differences`` of the labels of each level, summed over the levels of ``maps``."""
+    """``equal_distances`` of the labels of each level, summed over the levels of ``maps``."""
     inside, seen = zeros(totals.shape[1]), integers(totals.shape[1])
     out = zeros(len(starts) - 1)
     for i in range(len(out)):
@@ -210,7 +210,7 @@ def apart(p: Any, column: int, i: int, j: int) -> Any:
 
 
 @kernel
-def spread(p: Any, origin: int, rows: Any, count: int, out: Any) -> None:
+def distances_from(p: Any, origin: int, rows: Any, count: int, out: Any) -> None:
     """Write the distance from ``origin`` of each of the first ``count`` rows to ``out[row]``."""
     numbers, categories, levels = p.numbers.shape[1], p.codes.shape[1], p.marks.shape[1]
     begin = integers(categories)
@@ -309,7 +309,7 @@ _UNIT = 1.0 / 2.0**64
 
 
 @kernel
-def nearest(
+def nearest_rows(
     left: NDArray[np.int32],
     right: NDArray[np.int32],
     left_numbers: NDArray[np.float64],

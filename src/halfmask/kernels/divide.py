@@ -27,8 +27,8 @@ from halfmask.kernels.compiler import (
     reals,
     zeros,
 )
-from halfmask.kernels.distance import apart, distance, spread
-from halfmask.kernels.tree import nearest, ranked, take
+from halfmask.kernels.distance import apart, distance, distances_from
+from halfmask.kernels.tree import nearest_free, ranked, take
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -217,7 +217,7 @@ def remove(alive: Any, where: Any, count: int, row: int) -> int:
 @kernel
 def farthest(p: Any, alive: Any, count: int, origin: int, scratch: Any) -> int:
     """The free row that is farthest from ``origin``."""
-    spread(p, origin, alive, count, scratch)
+    distances_from(p, origin, alive, count, scratch)
     best, far = -1, -1.0
     for a in range(count):
         row = alive[a]
@@ -228,7 +228,7 @@ def farthest(p: Any, alive: Any, count: int, origin: int, scratch: Any) -> int:
 
 
 @kernel
-def mdav(p: Any, d: Any, ordinal: NDArray[np.bool_]) -> Any:
+def mdav_classes(p: Any, d: Any, ordinal: NDArray[np.bool_]) -> Any:
     """MDAV: the class of each row; -1 for rows left over at the end.
 
     Classes form around the row farthest from the centroid of the rows that remain, and around the
@@ -253,7 +253,7 @@ def mdav(p: Any, d: Any, ordinal: NDArray[np.bool_]) -> Any:
         else:
             origin = farthest(p, alive, count, first, near)
         first = origin if first < 0 else -1
-        spread(p, origin, alive, count, near)
+        distances_from(p, origin, alive, count, near)
         ids, count, done = _nearest_class(
             p, d, alive, where, count, near, classes, ids, seen, distinct, most, highest,
             sums, gone, votes, starts,
@@ -449,7 +449,7 @@ def k_member(
             if (size >= need and not short) or count == 0:
                 break
             if size == 1:
-                spread(p, row, alive, count, reach)
+                distances_from(p, row, alive, count, reach)
                 for i in range(n):
                     known[i] = 1
                 close = _smallest(reach, alive, count, min(count, _CLOSE))
@@ -568,7 +568,7 @@ def form(
                     most = 2 * wanted
                     rows, far = integers(most), reals(most, 0.0)
                     reach = reals(most, 0.0)
-                found = nearest(p, places, tree, free, seed, wanted, rows, far, stack, gaps)
+                found = nearest_free(p, places, tree, free, seed, wanted, rows, far, stack, gaps)
                 best, best_score = -1, np.inf
                 for j in range(found):
                     reach[j] = far[j]
@@ -596,7 +596,7 @@ def _take_alike(
     """Let free rows with the very same values join a class without diameter: they cost nothing."""
     rows, far = integers(8), reals(8, 0.0)
     while left > 0 and d.values.shape[1] == 0:
-        found = nearest(p, places, tree, free, members[0], 8, rows, far, stack, gaps)
+        found = nearest_free(p, places, tree, free, members[0], 8, rows, far, stack, gaps)
         joined = 0
         for j in range(found):
             if far[j] == 0.0 and d.k[rows[j]] <= size + 1:

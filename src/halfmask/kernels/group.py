@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
-def pack(keys: NDArray[np.uint64], word: int, shift: int, codes: NDArray[np.int32]) -> None:
+def pack_codes(keys: NDArray[np.uint64], word: int, shift: int, codes: NDArray[np.int32]) -> None:
     """Write one column's codes into its bit field."""
     keys[:, word] |= codes.astype(np.uint64) << np.uint64(shift)
 
@@ -122,7 +122,7 @@ def add_up(ids: NDArray[np.int32], weights: NDArray[np.int64], groups: int) -> A
 
 
 @kernel
-def count_people(ids: NDArray[np.int32], groups: int, unit: Any, person: Any) -> Any:
+def people_per_group(ids: NDArray[np.int32], groups: int, unit: Any, person: Any) -> Any:
     """Count distinct people per group; the pairs (unit, person) stand in order of person."""
     out, last = zeros(groups), constants(groups, -1)
     for j in range(len(unit)):

@@ -1,26 +1,154 @@
-"""Failing classes merged with near ones.
+"""Classes improved by moving rows, exchanging them, cutting pairs anew and dissolving classes.
 
-Classes split, and pairs of near classes cut anew.
-
-Classes improved by moving rows, exchanging them, cutting pairs anew and dissolving classes.
-
-The loss of a class is its size times its diameter. Every step keeps all demands for rows met and
-lowers the loss.
+Classes are linked lists of rows, which rows enter and leave at no cost. The loss of a class is its
+size times its diameter. Every step keeps all demands for rows met and lowers the loss, but the
+first, which merges failing classes with near ones.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from halfmask.kernels.compiler import constants, integers, kernel, reals, zeros
 from halfmask.kernels.distance import distance
 from halfmask.kernels.divide import satisfied
-from halfmask.kernels.refine import diameter_of, link, meets, need_of, reach_of, settle, unlink
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+class LinkedClasses(NamedTuple):
+    """Classes as linked lists of rows.
+
+    Attributes:
+        ids: the class of each row.
+        head: per class its first row, -1 if it is empty.
+        next: per row the one behind it in its class, -1 at the end.
+        size: rows of each class.
+        need: the highest demand in each class.
+        diameter: the largest distance in each class.
+        changed: per class, the sweep in which it changed last.
+    """
+
+    ids: NDArray[np.int64]
+    head: NDArray[np.int64]
+    next: NDArray[np.int64]
+    size: NDArray[np.int64]
+    need: NDArray[np.int64]
+    diameter: NDArray[np.float64]
+    changed: NDArray[np.int64]
+
+
+def link_classes(p: Any, k: NDArray[np.int64], ids: NDArray[np.int64]) -> LinkedClasses:
+    """The partition that ``ids`` states; every row must have a class."""
+    n = len(ids)
+    head, after = np.full((2, n), -1, np.int64)
+    size, need, changed = np.zeros((3, n), np.int64)
+    out = LinkedClasses(ids, head, after, size, need, np.zeros(n), changed)
+    _fill(p, k, out)
+    return out
+
+
+@kernel
+def _fill(p: Any, k: Any, s: Any) -> None:
+    n = len(s.ids)
+    for row in range(n - 1, -1, -1):
+        c = s.ids[row]
+        s.next[row] = s.head[c]
+        s.head[c] = row
+        s.size[c] += 1
+        s.need[c] = max(s.need[c], k[row])
+    for c in range(n):
+        s.diameter[c] = diameter_of(p, s, c, -1)
+
+
+@kernel
+def diameter_of(p: Any, s: Any, c: int, without: int) -> float:
+    """The largest distance in a class, one row left out; -1 leaves out none."""
+    widest = 0.0
+    a = s.head[c]
+    while a >= 0:
+        if a != without:
+            b = s.next[a]
+            while b >= 0:
+                if b != without:
+                    widest = max(widest, distance(p, a, b))
+                b = s.next[b]
+        a = s.next[a]
+    return widest
+
+
+@kernel
+def need_of(k: Any, s: Any, c: int, without: int) -> int:
+    """The highest demand in a class, one row left out; -1 leaves out none."""
+    highest = 0
+    a = s.head[c]
+    while a >= 0:
+        if a != without:
+            highest = max(highest, k[a])
+        a = s.next[a]
+    return highest
+
+
+@kernel
+def reach_of(p: Any, s: Any, c: int, row: int, without: int) -> float:
+    """The largest distance from ``row`` to a class, one row of it and itself left out."""
+    widest = 0.0
+    a = s.head[c]
+    while a >= 0:
+        if a != without and a != row:
+            widest = max(widest, distance(p, a, row))
+        a = s.next[a]
+    return widest
+
+
+@kernel
+def unlink(s: Any, row: int) -> None:
+    """Take a row out of its class; its size is left to the caller."""
+    c = s.ids[row]
+    if s.head[c] == row:
+        s.head[c] = s.next[row]
+        return
+    a = s.head[c]
+    while s.next[a] != row:
+        a = s.next[a]
+    s.next[a] = s.next[row]
+
+
+@kernel
+def link(s: Any, row: int, c: int) -> None:
+    """Put a row at the head of a class; its size is left to the caller."""
+    s.next[row] = s.head[c]
+    s.head[c] = row
+    s.ids[row] = c
+
+
+@kernel
+def settle(p: Any, k: Any, s: Any, c: int, sweep: int) -> None:
+    """Bring what is known of a class up to date."""
+    s.need[c] = need_of(k, s, c, -1)
+    s.diameter[c] = diameter_of(p, s, c, -1)
+    s.changed[c] = sweep
+
+
+@kernel
+def meets(d: Any, s: Any, c: int, without: int, added: int, rows: Any, counts: Any) -> bool:
+    """Whether a class would meet all demands with one row less and another more."""
+    if d.values.shape[1] == 0:
+        return True  # demands for rows alone are checked by the caller
+    size = 0
+    a = s.head[c]
+    while a >= 0:
+        if a != without:
+            rows[size] = a
+            size += 1
+        a = s.next[a]
+    if added >= 0:
+        rows[size] = added
+        size += 1
+    return size == 0 or satisfied(d, rows, 0, size, counts)
 
 
 @kernel
@@ -217,7 +345,7 @@ def _cut(
 
 
 @kernel
-def improve(p: Any, d: Any, s: Any, near: Any, sweeps: int, enough: float) -> float:
+def improve_partition(p: Any, d: Any, s: Any, near: Any, sweeps: int, enough: float) -> float:
     """Improve the partition until a sweep gains less than the share ``enough``; the loss left."""
     n = len(d.k)
     tried = constants(n, -1)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels.compiler import constants, integers, kernel, reals, words, zeros
+from halfmask.kernels.compiler import constants, integers, kernel, reals, unsigned, zeros
 from halfmask.kernels.divide import satisfied
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _best_cut(
     demands of their rows and hold at least ``share`` of them.
     """
     n, m, count = end - begin, w.places.shape[1], w.bits.shape[1]
-    box, held = integers(2 * m), words(count)
+    box, held = integers(2 * m), unsigned(count)
     _measure(w, rows, begin, end, box, held)
     span, order = reals(m, 0.0), reals(m, 0.0)
     for c in range(m):
@@ -119,7 +119,7 @@ def _best_cut(
     tried = min(columns, m)
     most = min(4 * n + 64, 4096)
     left, first = reals(most, 0.0), integers(most + 1)
-    part, some = integers(2 * m), words(count)
+    part, some = integers(2 * m), unsigned(count)
     best, best_column, best_limit, buckets = np.inf, -1, 0, 0
     least = max(int(share * n), 1)
     strict = d.values.shape[1] > 0
@@ -305,7 +305,7 @@ def improve_classes(
     counts = zeros(max(d.shares.shape[1], 1))
     seen = constants(classes, -1)
     stack, found = integers(4 * _POOL), integers(2 * _POOL)
-    box, held = integers(2 * m), words(count)
+    box, held = integers(2 * m), unsigned(count)
     gained = 0.0
     while state[0] < classes and work > 0:
         a = state[0]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from halfmask.kernels.compiler import ascend, integers, kernel, reals, zeros
-from halfmask.kernels.distance import spread
+from halfmask.kernels.distance import distances_from
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -80,7 +80,7 @@ def _raised(
 
 
 @kernel
-def judge(
+def judge_node(
     node: int,
     floor: NDArray[np.float64],
     heights: NDArray[np.int64],
@@ -142,7 +142,7 @@ def advance(
     while position < len(order):
         node = order[position]
         if state[node] != HOPELESS:
-            bound = judge(
+            bound = judge_node(
                 node, floor, heights, scores, weights, geometric, state, source, penalties
             )
             if bound <= limit:
@@ -169,7 +169,7 @@ def lowest(
     for i in range(position, len(order)):
         node = order[i]
         if state[node] != HOPELESS:
-            bound = judge(
+            bound = judge_node(
                 node, floor, heights, scores, weights, geometric, state, source, penalties
             )
             least = min(least, bound)
@@ -253,7 +253,7 @@ def radii(p: Any, f: Any) -> Any:
             places[a] = f.points[fits[a]]
         nearest, widest = np.inf, 0.0
         for origin in range(len(fits)):
-            spread(p, places[origin], places, len(places), far)
+            distances_from(p, places[origin], places, len(places), far)
             within = 0
             for a in range(len(places)):
                 apart[a] = far[places[a]]

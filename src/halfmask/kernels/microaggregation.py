@@ -186,7 +186,9 @@ def _extend(
 
 
 @kernel
-def mdav(rows: Floats, need: Ints, members: Ints, gamma: float, group: Ints, first: int) -> int:
+def mdav_groups(
+    rows: Floats, need: Ints, members: Ints, gamma: float, group: Ints, first: int
+) -> int:
     """Group the rows ``members``; groups are numbered from ``first``, and the next is returned.
 
     The row farthest from the middle forms a group with those nearest to it, then the row farthest
@@ -286,7 +288,7 @@ def _join(
 
 
 @kernel
-def improve(
+def improve_groups(
     rows: Floats,
     k: int,
     group: Ints,

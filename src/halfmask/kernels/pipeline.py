@@ -5,6 +5,8 @@ kernel, it is only translated: it is optimized and emitted as a part of its call
 integers are all 64 bits wide, so that there is one version of it. numba by itself optimizes and
 emits every function alone as well, wraps it for Python, and translates it again for every width and
 every constant; that more than doubles the time of a first use.
+
+A terminal shows meanwhile that something is compiled, which happens once.
 """
 
 # What numba offers for its own extension is not typed.
@@ -12,7 +14,11 @@ every constant; that more than doubles the time of a first use.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar, TextIO
 
 from numba import njit, types
 from numba.core import compiler, typed_passes, untyped_passes
@@ -21,14 +27,71 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_machinery import PassManager, register_pass
 
 from halfmask.kernels.cache import KernelCache
-from halfmask.kernels.notice import notice
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+
+_AFTER, _EVERY = 0.4, 0.2  # seconds
+
+
+class _Notice:
+    """What kernels that compile each other say together."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.depth = 0
+        self.spent = 0.0  # by kernels that were compiled before, in this process
+        self.over = threading.Event()
+
+    def begin(self) -> None:
+        with self.lock:
+            self.depth += 1
+            if self.depth > 1 or not sys.stderr.isatty():
+                return
+            self.over = threading.Event()
+            arguments = (sys.stderr, self.over, time.monotonic())
+            threading.Thread(target=self.tell, args=arguments, daemon=True).start()
+
+    def end(self) -> None:
+        with self.lock:
+            self.depth -= 1
+            if self.depth == 0:
+                self.over.set()
+
+    def tell(self, out: TextIO, over: threading.Event, began: float) -> None:
+        told = False
+        while not over.wait(_EVERY):
+            passed = self.spent + time.monotonic() - began
+            if passed >= _AFTER:
+                out.write(f"\rcompiling, once: {passed:.0f} s\x1b[K")
+                out.flush()
+                told = True
+        self.spent += time.monotonic() - began
+        if told:
+            out.write("\r\x1b[K")
+            out.flush()
+
+
+_NOTICE = _Notice()
+
+
+@contextmanager
+def notice() -> Iterator[None]:
+    """Show the time spent on a terminal, and nothing elsewhere, while the block runs."""
+    _NOTICE.begin()
+    try:
+        yield
+    finally:
+        _NOTICE.end()
 
 
 class _Part(JITCodeLibrary):
     """Code that other code calls: linked as it is, to be optimized and emitted with its callers."""
+
+    def _optimize_functions(self, module: Any) -> None:
+        """Nothing but the layout: all is optimized once, with the caller."""
+        module.data_layout = self._codegen._data_layout  # noqa: SLF001 - as numba's own
 
     def finalize(self) -> None:
         """Link what this code calls, and leave the rest to the caller."""
@@ -57,6 +120,68 @@ class _PartContext:
         )
 
 
+class _Typing:
+    """The typing of the target, which remembers what operators and functions of numba give.
+
+    numba tries every candidate of an operator again wherever it stands.
+    """
+
+    _known: ClassVar[dict[Any, Any]] = {}
+
+    def __init__(self, typing: Any) -> None:
+        self._typing = typing
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._typing, name)
+
+    def resolve_function_type(self, func: Any, args: Any, kws: Any) -> Any:
+        """The signature of a call."""
+        if not (isinstance(func, types.Function) or getattr(func, "__module__", "") == "_operator"):
+            return self._typing.resolve_function_type(func, args, kws)
+        key = func, tuple(args), tuple(sorted(kws.items()))
+        found = self._known.get(key)
+        if found is None:
+            found = self._typing.resolve_function_type(func, args, kws)
+            if found is not None and all(one.is_precise() for one in args):
+                self._known[key] = found
+        return found
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _TypeInference(typed_passes.NopythonTypeInference):
+    """Infer types with what is known already."""
+
+    _name = "halfmask_type_inference"
+
+    def run_pass(self, state: Any) -> Any:
+        """Infer types."""
+        typing = state.typingctx
+        state.typingctx = _Typing(typing)
+        try:
+            return super().run_pass(state)
+        finally:
+            state.typingctx = typing
+
+
+def _owns(state: Any) -> bool:
+    """Whether a part makes arrays or gives any back; others only borrow those of their caller."""
+    made = [state.return_type]
+    made += [
+        signature.return_type
+        for expression, signature in state.calltypes.items()
+        if getattr(expression, "op", "") in _MAKING and signature is not None
+    ]
+    return any(
+        isinstance(one, types.Array | types.BaseTuple | types.Optional)
+        and not (isinstance(one, types.BaseTuple) and all(isinstance(x, _PLAIN) for x in one))
+        for one in made
+    )
+
+
+_MAKING = ("call", "binop", "inplace_binop", "unary")  # indexing only looks into what is there
+_PLAIN = types.Number | types.Boolean
+
+
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _PartLowering(typed_passes.NativeLowering):
     """Lower a part without emitting it."""
@@ -64,10 +189,12 @@ class _PartLowering(typed_passes.NativeLowering):
     _name = "halfmask_part_lowering"
 
     def run_pass(self, state: Any) -> Any:
-        """Lower into a library that is not emitted."""
+        """Lower into a library that is not emitted; references are counted where that matters."""
         target = state.targetctx
         state.library = _Part(target.codegen(), state.func_id.func_qualname)
-        state.targetctx = _PartContext(target)
+        state.targetctx = _PartContext(
+            target if _owns(state) else target.subtarget(enable_nrt=False)
+        )
         try:
             return super().run_pass(state)
         finally:
@@ -88,7 +215,7 @@ class _Whole(compiler.CompilerBase):
             untyped_passes.IRProcessing,
             untyped_passes.GenericRewrites,
             untyped_passes.ReconstructSSA,
-            typed_passes.NopythonTypeInference,
+            _TypeInference,
             typed_passes.PreLowerStripPhis,
             typed_passes.InlineOverloads,
             typed_passes.IRLegalization,

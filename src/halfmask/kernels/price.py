@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 DBIL, WCSD, CLIQUE = 0, 1, 2
 
 
-def classes(
+def priced_classes(
     far: NDArray[np.float64],
     k: NDArray[np.int64],
     prices: NDArray[np.float64],

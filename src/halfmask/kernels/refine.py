@@ -1,16 +1,9 @@
 """Refinement of groupings: one column more splits every group; what cannot split leaves.
 
-A grouping is a list of units (distinct tuples) ordered by group, with the place where each group
-starts. Groups that no further column can change are handed out as soon as they arise, which makes
-a walk over many column sets cheap. Packed keys travel with the units, because reading them in
-order is many times faster than looking them up.
-
-Refinement of groupings by people: groups of one person's rows hide nobody.
-
-A grouping is a list of units ordered by group, with the place where each group starts, as in
-``refine``; here each unit also knows whose it is.
-
-Classes as linked lists of rows, which rows enter and leave at no cost.
+A grouping is a list of entries (distinct tuples, or these person by person) ordered by group, with
+the place where each group starts. Groups that no further column can change are handed out as soon
+as they arise, which makes a walk over many column sets cheap. All walks refine by one kernel; they
+differ in what tells the entries of a group apart.
 """
 
 from __future__ import annotations
@@ -20,79 +13,136 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from halfmask.kernels.compiler import integers, kernel, narrow, reals, word_rows, zeros
-from halfmask.kernels.distance import distance
-from halfmask.kernels.divide import satisfied
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-@kernel
+class Grouping(NamedTuple):
+    """Entries in order of their groups.
+
+    Their keys travel with them: reading these in order is many times faster than looking them up.
+
+    Attributes:
+        keys: (entries, words) the packed codes of all columns.
+        held: what an entry counts for or stands for: its rows, or its number.
+        whose: what tells the entries of a group apart: their number, label, owner or person.
+        starts: where each group starts, and where the last one ends.
+    """
+
+    keys: NDArray[np.uint64]
+    held: NDArray[Any]
+    whose: NDArray[np.int32]
+    starts: NDArray[np.int64]
+
+
+class Refined(NamedTuple):
+    """A grouping after one column more.
+
+    Attributes:
+        finer: the groups kept.
+        sums: per group kept, the sum of what its entries hold.
+        upto: per group before, how many groups had been kept ahead of it; the last entry is all.
+        held: what the entries hold that left the walk; ``whose`` tells whose they are.
+    """
+
+    finer: Grouping
+    sums: NDArray[np.int64]
+    upto: NDArray[np.int64]
+    held: NDArray[Any]
+    whose: NDArray[np.int32]
+
+
 def refine(
-    keys: NDArray[np.uint64],
-    rows: NDArray[np.int32],
-    ids: NDArray[np.int32],
-    starts: NDArray[np.int64],
+    grouping: Grouping,
+    field: tuple[int, np.uint64, np.uint64],
+    *,
+    everyone: bool = False,
+    further: bool = True,
+) -> Refined:
+    """Split every group by one column, given as the word, shift and mask of its codes.
+
+    Entries keep their order. Groups whose entries are all of one (``whose``) leave the walk, as no
+    further column can change them, but where ``everyone`` stays. Where the walk goes no
+    ``further``, only what leaves is written.
+    """
+    out = _refine(grouping, field[0], field[1], field[2], everyone, further)
+    return Refined(Grouping(*out[:4]), *out[4:])
+
+
+@kernel
+def _refine(
+    g: Any,
     word: int,
     shift: np.uint64,
     mask: np.uint64,
-) -> tuple[Any, Any, Any, Any, Any, Any]:
-    """Split every group by one column.
-
-    Returns keys, rows, ids and starts of the groups of several units, the rows of each of these
-    groups, and the ids of the units that stand alone.
-    """
-    groups, width = len(starts) - 1, keys.shape[1]
+    everyone: bool,  # noqa: FBT001
+    further: bool,  # noqa: FBT001
+) -> tuple[Any, ...]:
+    keys, held, whose = g.keys, g.held, g.whose
+    entries, groups, width = len(whose), len(g.starts) - 1, keys.shape[1]
     size = np.int64(mask) + 1
-    out_keys = word_rows(keys.shape[0], width)
-    out_rows, out_ids = narrow(len(rows)), narrow(len(ids))
-    begins, sums = integers(len(ids) // 2 + 1), integers(len(ids) // 2 + 1)
-    lone = narrow(len(ids))
-    count, total = zeros(size), zeros(size)
-    place, touched = integers(size), narrow(size)
+    room = entries if further else 0
+    out_keys, out_whose = word_rows(room, width), narrow(room)
+    out_held, lone_held = np.empty(room, held.dtype), np.empty(entries, held.dtype)
+    lone_whose = narrow(entries)
+    most = entries if everyone else entries // 2
+    begins, sums, upto = integers(most + 1), integers(most), integers(groups + 1)
+    count, total, several = zeros(size), zeros(size), zeros(size)
+    place, first_of, touched = integers(size), narrow(size), narrow(size)
     filled = found = alone = 0
     begins[0] = 0
-    for g in range(groups):
-        first, end = starts[g], starts[g + 1]
+    for group in range(groups):
+        first, end = g.starts[group], g.starts[group + 1]
+        upto[group] = found
         seen = 0
         for i in range(first, end):
             code = np.int64((keys[i, word] >> shift) & mask)
             if count[code] == 0:
                 touched[seen] = code
                 seen += 1
+                first_of[code] = whose[i]
+                several[code] = everyone
+            elif whose[i] != first_of[code]:
+                several[code] = 1
             count[code] += 1
-            total[code] += rows[i]
+            total[code] += held[i]
         for j in range(seen):
             code = touched[j]
-            if count[code] == 1:
-                place[code] = -1
-            else:
+            if several[code]:
                 place[code] = filled
                 filled += count[code]
                 sums[found] = total[code]
                 found += 1
                 begins[found] = filled
+            else:
+                place[code] = -1
             count[code] = 0
             total[code] = 0
         for i in range(first, end):
             code = np.int64((keys[i, word] >> shift) & mask)
             to = place[code]
             if to < 0:
-                lone[alone] = ids[i]
+                lone_held[alone] = held[i]
+                lone_whose[alone] = whose[i]
                 alone += 1
-                continue
-            for w in range(width):
-                out_keys[to, w] = keys[i, w]
-            out_rows[to] = rows[i]
-            out_ids[to] = ids[i]
-            place[code] = to + 1
+            elif further:
+                for w in range(width):
+                    out_keys[to, w] = keys[i, w]
+                out_held[to] = held[i]
+                out_whose[to] = whose[i]
+                place[code] = to + 1
+    upto[groups] = found
+    filled = min(filled, room)
     return (
         out_keys[:filled],
-        out_rows[:filled],
-        out_ids[:filled],
+        out_held[:filled],
+        out_whose[:filled],
         begins[: found + 1],
         sums[:found],
-        lone[:alone],
+        upto,
+        lone_held[:alone],
+        lone_whose[:alone],
     )
 
 
@@ -103,112 +153,50 @@ def _bits(table: NDArray[np.float64], n: int) -> Any:
 
 
 @kernel
-def split(
-    keys: NDArray[np.uint64],
-    rows: NDArray[np.int32],
-    labels: NDArray[np.int32],
-    starts: NDArray[np.int64],
-    word: int,
-    shift: np.uint64,
-    mask: np.uint64,
-    domain: int,
+def residual_bits(
+    g: Any, sums: NDArray[np.int64], upto: NDArray[np.int64], domain: int,
     bits: NDArray[np.float64],
-) -> tuple[Any, Any, Any, Any, float, int]:
-    """Split every group by one column and keep the groups that hold several labels.
+) -> float:  # fmt: skip
+    """The sum over groups of n log n minus the sum of c log c over their labels.
 
-    Returns their keys, rows, labels and starts, the sum over them of n log n minus the sum of
-    c log c over their labels (``bits[n]`` is n log2 n, as far as it reaches), and the rows of
-    groups with one label.
+    The groups are refined ones: ``sums`` are their rows, ``upto`` tells which come from one group.
+    ``bits[n]`` is n log2 n, as far as it reaches.
     """
-    groups, width = len(starts) - 1, keys.shape[1]
-    wide = np.int64(mask) + 1
-    out_keys = word_rows(keys.shape[0], width)
-    out_rows, out_labels = narrow(len(rows)), narrow(len(labels))
-    begins = integers(len(labels) // 2 + 1)
-    first_label, several = narrow(wide), zeros(wide)
-    size, members = zeros(wide), zeros(wide)
-    place, held = integers(wide), narrow(wide)
     count, touched = zeros(domain), narrow(domain)
-    begins[0] = 0
-    filled = found = pure_rows = 0
     total = 0.0
-    for g in range(groups):
-        first, end = starts[g], starts[g + 1]
-        codes = 0
-        for i in range(first, end):
-            code = np.int64((keys[i, word] >> shift) & mask)
-            if members[code] == 0:
-                held[codes] = code
-                codes += 1
-                first_label[code] = labels[i]
-                several[code] = 0
-            elif labels[i] != first_label[code]:
-                several[code] = 1
-            members[code] += 1
-            size[code] += rows[i]
-        begin = found
-        for j in range(codes):
-            code = held[j]
-            if several[code]:
-                total += _bits(bits, size[code])
-                place[code] = filled
-                filled += members[code]
-                found += 1
-                begins[found] = filled
-            else:
-                pure_rows += size[code]
-                place[code] = -1
-            size[code] = 0
-            members[code] = 0
-        for i in range(first, end):
-            code = np.int64((keys[i, word] >> shift) & mask)
-            to = place[code]
-            if to >= 0:
-                for w in range(width):
-                    out_keys[to, w] = keys[i, w]
-                out_rows[to] = rows[i]
-                out_labels[to] = labels[i]
-                place[code] = to + 1
-        for h in range(begin, found):
+    for group in range(len(upto) - 1):
+        for h in range(upto[group], upto[group + 1]):
+            total += _bits(bits, sums[h])
+        for h in range(upto[group], upto[group + 1]):
             seen = 0
-            for i in range(begins[h], begins[h + 1]):
-                label = out_labels[i]
+            for i in range(g.starts[h], g.starts[h + 1]):
+                label = g.whose[i]
                 if count[label] == 0:
                     touched[seen] = label
                     seen += 1
-                count[label] += out_rows[i]
+                count[label] += g.held[i]
             for j in range(seen):
                 total -= _bits(bits, count[touched[j]])
                 count[touched[j]] = 0
-    return (
-        out_keys[:filled],
-        out_rows[:filled],
-        out_labels[:filled],
-        begins[: found + 1],
-        total,
-        pure_rows,
-    )
+    return total
 
 
 @kernel
-def leaves(
-    keys: NDArray[np.uint64],
-    rows: NDArray[np.int32],
-    labels: NDArray[np.int32],
-    starts: NDArray[np.int64],
-    words: NDArray[np.int64],
-    shifts: NDArray[np.uint64],
-    masks: NDArray[np.uint64],
+def residuals_by_column(
+    g: Any,
+    fields: tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64]],
     domain: int,
     bits: NDArray[np.float64],
     count: NDArray[Any],
 ) -> tuple[Any, Any, Any]:
-    """Per column, what ``split`` would find, without splitting.
+    """Per column, what ``refine`` and ``residual_bits`` would find, without a finer grouping.
 
     ``count`` is room for a counter of rows per code and label, all 0, and is left so.
 
     Returns the sums, the rows in groups of one label, and how many groups hold several labels.
     """
+    keys, rows, labels, starts = g.keys, g.held, g.whose, g.starts
+    words, shifts, masks = fields
     groups, columns = len(starts) - 1, len(words)
     widest = np.int64(0)
     for column in range(columns):
@@ -251,7 +239,7 @@ def leaves(
 
 
 @kernel
-def minimal(
+def note_minimal(
     lone: NDArray[np.int32],
     mask: NDArray[np.int64],
     heads: NDArray[np.int64],
@@ -283,144 +271,14 @@ def minimal(
     return used
 
 
-_SEVERAL = -2
-
-
 @kernel
-def single_out(
-    keys: NDArray[np.uint64],
-    owners: NDArray[np.int32],
-    ids: NDArray[np.int32],
-    starts: NDArray[np.int64],
-    word: int,
-    shift: np.uint64,
-    mask: np.uint64,
-    further: int,
-) -> tuple[Any, Any, Any, Any, Any]:
-    """Split every group by one column and keep the groups of several owners.
-
-    A unit of several people has the owner -1 and nobody to single out. No group is kept where the
-    walk goes no ``further``, by how many columns at most.
-
-    Returns keys, owners, ids and starts of the groups kept, and the ids of the units in groups of
-    one person.
-    """
-    groups, width = len(starts) - 1, keys.shape[1]
-    size = np.int64(mask) + 1
-    room = len(ids) if further > 0 else 0
-    out_keys = word_rows(room, width)
-    out_owners, out_ids = narrow(room), narrow(room)
-    begins, lone = integers(len(ids) // 2 + 1), narrow(len(ids))
-    count, place = zeros(size), integers(size)
-    owner, touched = narrow(size), narrow(size)
-    filled = found = alone = 0
-    begins[0] = 0
-    for g in range(groups):
-        first, end = starts[g], starts[g + 1]
-        seen = 0
-        for i in range(first, end):
-            code = np.int64((keys[i, word] >> shift) & mask)
-            if count[code] == 0:
-                touched[seen] = code
-                seen += 1
-                owner[code] = owners[i]
-            elif owners[i] != owner[code]:
-                owner[code] = _SEVERAL
-            count[code] += 1
-        for j in range(seen):
-            code = touched[j]
-            if owner[code] == _SEVERAL:
-                place[code] = filled
-                filled += count[code]
-                found += 1
-                begins[found] = filled
-            else:
-                place[code] = -1
-            count[code] = 0
-        for i in range(first, end):
-            code = np.int64((keys[i, word] >> shift) & mask)
-            to = place[code]
-            if to < 0:
-                if owners[i] >= 0:
-                    lone[alone] = ids[i]
-                    alone += 1
-                continue
-            if room == 0:
-                continue
-            for w in range(width):
-                out_keys[to, w] = keys[i, w]
-            out_owners[to] = owners[i]
-            out_ids[to] = ids[i]
-            place[code] = to + 1
-    filled = min(filled, room)
-    return (
-        out_keys[:filled],
-        out_owners[:filled],
-        out_ids[:filled],
-        begins[: found + 1],
-        lone[:alone],
-    )
-
-
-@kernel
-def divide(
-    keys: NDArray[np.uint64],
-    rows: NDArray[np.int64],
-    people: NDArray[np.int32],
-    starts: NDArray[np.int64],
-    word: int,
-    shift: np.uint64,
-    mask: np.uint64,
-) -> tuple[Any, Any, Any, Any]:
-    """Split every group by one column; units keep their order, that of their people."""
-    groups, width = len(starts) - 1, keys.shape[1]
-    size = np.int64(mask) + 1
-    out_keys = word_rows(keys.shape[0], width)
-    out_rows, out_people = integers(len(rows)), narrow(len(people))
-    begins = integers(len(people) + 1)
-    count, place = zeros(size), integers(size)
-    touched = narrow(size)
-    filled = found = 0
-    begins[0] = 0
-    for g in range(groups):
-        first, end = starts[g], starts[g + 1]
-        seen = 0
-        for i in range(first, end):
-            code = np.int64((keys[i, word] >> shift) & mask)
-            if count[code] == 0:
-                touched[seen] = code
-                seen += 1
-            count[code] += 1
-        for j in range(seen):
-            code = touched[j]
-            place[code] = filled
-            filled += count[code]
-            count[code] = 0
-            found += 1
-            begins[found] = filled
-        for i in range(first, end):
-            code = np.int64((keys[i, word] >> shift) & mask)
-            to = place[code]
-            for w in range(width):
-                out_keys[to, w] = keys[i, w]
-            out_rows[to] = rows[i]
-            out_people[to] = people[i]
-            place[code] = to + 1
-    return out_keys, out_rows, out_people, begins[: found + 1]
-
-
-@kernel
-def count_people(
-    rows: NDArray[np.int64],
-    people: NDArray[np.int32],
-    starts: NDArray[np.int64],
-    everybody: int,
-) -> tuple[Any, int, int]:
+def tally_people(g: Any, everybody: int) -> tuple[Any, int, int]:
     """Count people in groups whose units stand in order of person.
 
     Returns how many people each group holds, the rows of groups of one person, and the sum over
     people of the squared number of groups that they stand in.
     """
+    rows, people, starts = g.held, g.whose, g.starts
     held, times = zeros(len(starts) - 1), zeros(everybody)
     alone = 0
     for g in range(len(held)):
@@ -438,135 +296,3 @@ def count_people(
     for person in range(everybody):
         squares += times[person] * times[person]
     return held, alone, squares
-
-
-class Partition(NamedTuple):
-    """Classes as linked lists of rows.
-
-    Attributes:
-        ids: the class of each row.
-        head: per class its first row, -1 if it is empty.
-        next: per row the one behind it in its class, -1 at the end.
-        size: rows of each class.
-        need: the highest demand in each class.
-        diameter: the largest distance in each class.
-        changed: per class, the sweep in which it changed last.
-    """
-
-    ids: NDArray[np.int64]
-    head: NDArray[np.int64]
-    next: NDArray[np.int64]
-    size: NDArray[np.int64]
-    need: NDArray[np.int64]
-    diameter: NDArray[np.float64]
-    changed: NDArray[np.int64]
-
-
-def lists(p: Any, k: NDArray[np.int64], ids: NDArray[np.int64]) -> Partition:
-    """The partition that ``ids`` states; every row must have a class."""
-    n = len(ids)
-    head, after = np.full((2, n), -1, np.int64)
-    size, need, changed = np.zeros((3, n), np.int64)
-    out = Partition(ids, head, after, size, need, np.zeros(n), changed)
-    _fill_lists(p, k, out)
-    return out
-
-
-@kernel
-def _fill_lists(p: Any, k: Any, s: Any) -> None:
-    n = len(s.ids)
-    for row in range(n - 1, -1, -1):
-        c = s.ids[row]
-        s.next[row] = s.head[c]
-        s.head[c] = row
-        s.size[c] += 1
-        s.need[c] = max(s.need[c], k[row])
-    for c in range(n):
-        s.diameter[c] = diameter_of(p, s, c, -1)
-
-
-@kernel
-def diameter_of(p: Any, s: Any, c: int, without: int) -> float:
-    """The largest distance in a class, one row left out; -1 leaves out none."""
-    widest = 0.0
-    a = s.head[c]
-    while a >= 0:
-        if a != without:
-            b = s.next[a]
-            while b >= 0:
-                if b != without:
-                    widest = max(widest, distance(p, a, b))
-                b = s.next[b]
-        a = s.next[a]
-    return widest
-
-
-@kernel
-def need_of(k: Any, s: Any, c: int, without: int) -> int:
-    """The highest demand in a class, one row left out; -1 leaves out none."""
-    highest = 0
-    a = s.head[c]
-    while a >= 0:
-        if a != without:
-            highest = max(highest, k[a])
-        a = s.next[a]
-    return highest
-
-
-@kernel
-def reach_of(p: Any, s: Any, c: int, row: int, without: int) -> float:
-    """The largest distance from ``row`` to a class, one row of it and itself left out."""
-    widest = 0.0
-    a = s.head[c]
-    while a >= 0:
-        if a != without and a != row:
-            widest = max(widest, distance(p, a, row))
-        a = s.next[a]
-    return widest
-
-
-@kernel
-def unlink(s: Any, row: int) -> None:
-    """Take a row out of its class; its size is left to the caller."""
-    c = s.ids[row]
-    if s.head[c] == row:
-        s.head[c] = s.next[row]
-        return
-    a = s.head[c]
-    while s.next[a] != row:
-        a = s.next[a]
-    s.next[a] = s.next[row]
-
-
-@kernel
-def link(s: Any, row: int, c: int) -> None:
-    """Put a row at the head of a class; its size is left to the caller."""
-    s.next[row] = s.head[c]
-    s.head[c] = row
-    s.ids[row] = c
-
-
-@kernel
-def settle(p: Any, k: Any, s: Any, c: int, sweep: int) -> None:
-    """Bring what is known of a class up to date."""
-    s.need[c] = need_of(k, s, c, -1)
-    s.diameter[c] = diameter_of(p, s, c, -1)
-    s.changed[c] = sweep
-
-
-@kernel
-def meets(d: Any, s: Any, c: int, without: int, added: int, rows: Any, counts: Any) -> bool:
-    """Whether a class would meet all demands with one row less and another more."""
-    if d.values.shape[1] == 0:
-        return True  # demands for rows alone are checked by the caller
-    size = 0
-    a = s.head[c]
-    while a >= 0:
-        if a != without:
-            rows[size] = a
-            size += 1
-        a = s.next[a]
-    if added >= 0:
-        rows[size] = added
-        size += 1
-    return size == 0 or satisfied(d, rows, 0, size, counts)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Tree(NamedTuple):
+class SearchTree(NamedTuple):
     """Nodes in depth-first order; the left child follows its parent.
 
     Attributes:
@@ -37,7 +37,7 @@ class Tree(NamedTuple):
     leaf: NDArray[np.int64]
 
 
-def build(p: Any, places: NDArray[np.int32], bucket: int) -> Tree:
+def build_tree(p: Any, places: NDArray[np.int32], bucket: int) -> SearchTree:
     """Cut the rows at the median of their widest column until at most ``bucket`` stay together."""
     n, columns = places.shape
     most = max(1, 8 * n // bucket + 64)
@@ -46,7 +46,9 @@ def build(p: Any, places: NDArray[np.int32], bucket: int) -> Tree:
     order, leaf = np.arange(n), np.zeros(n, np.int64)
     nodes = _build(p, places, bucket, order, spans, low, high, leaf, np.empty((2, n), np.int64))
     begin, end, right, parent = np.ascontiguousarray(spans[:, :nodes])
-    return Tree(order, begin, end, right, parent, low[:nodes].copy(), high[:nodes].copy(), leaf)
+    return SearchTree(
+        order, begin, end, right, parent, low[:nodes].copy(), high[:nodes].copy(), leaf
+    )
 
 
 @kernel
@@ -160,7 +162,7 @@ def _gap(p: Any, places: Any, tree: Any, node: int, q: int) -> float:
 
 
 @kernel
-def nearest(
+def nearest_free(
     p: Any, places: Any, tree: Any, free: Any, q: int, wanted: int, rows: Any, far: Any, stack: Any,
     gaps: Any,
 ) -> int:  # fmt: skip
@@ -202,7 +204,7 @@ def nearest(
     return found
 
 
-def all_free(tree: Tree) -> NDArray[np.int64]:
+def all_free(tree: SearchTree) -> NDArray[np.int64]:
     """The count of free rows per node, then 1 per row."""
     return np.concatenate([tree.end - tree.begin, np.ones(len(tree.order), np.int64)])
 
@@ -222,7 +224,7 @@ def _processors() -> int:
 
 
 def neighbors(
-    p: Any, places: NDArray[np.int32], tree: Tree, wanted: int
+    p: Any, places: NDArray[np.int32], tree: SearchTree, wanted: int
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """The ``wanted`` nearest other rows of every row, and how far they are; on all processors."""
     n = len(places)
@@ -248,6 +250,6 @@ def _neighbors(
     stack, gaps = integers(512), reals(512, 0.0)
     for at in range(first, last):
         q = tree.order[at]
-        count = nearest(p, places, tree, free, q, wanted, found, distances, stack, gaps)
+        count = nearest_free(p, places, tree, free, q, wanted, found, distances, stack, gaps)
         for j in range(count):
             rows[q, j], far[q, j] = found[j], distances[j]

@@ -213,14 +213,14 @@ def _line(values: Floats, need: Ints) -> Ints:
 
 def _space(block: Floats, need: Ints, gamma: float, method: str) -> Ints:
     """Groups of several columns: MDAV, in blocks where there are many rows, then the search."""
-    from halfmask.kernels.microaggregation import mdav
+    from halfmask.kernels.microaggregation import mdav_groups
 
     group = np.full(len(block), -1, np.int64)
     most = int(need.max())
     size = _WHOLE if len(block) <= _WHOLE else max(_BLOCK, 4 * most)
     first = 0
     for part in _blocks(block, np.arange(len(block)), size, most):
-        first = mdav(block, need, part, gamma, group, first)
+        first = mdav_groups(block, need, part, gamma, group, first)
     group = _merged(block, need, group)
     if method == "best" and need.min() == most:
         group = _improved(block, most, group)
@@ -264,7 +264,7 @@ def _improved(block: Floats, k: int, group: Ints) -> Ints:
     """Moves and swaps between near groups while they lose less."""
     from scipy.spatial import cKDTree
 
-    from halfmask.kernels.microaggregation import improve
+    from halfmask.kernels.microaggregation import improve_groups
 
     count = int(group.max()) + 1
     sizes = np.bincount(group, minlength=count)
@@ -280,7 +280,7 @@ def _improved(block: Floats, k: int, group: Ints) -> Ints:
     for _ in range(_PASSES if len(block) <= 5 * _WHOLE else _FEW):
         middle = sums / sizes[:, None]
         near = cKDTree(middle).query(middle, k=min(_NEAR, count))[1].reshape(count, -1)
-        made = improve(block, k, group, sums, slots, sizes, near.astype(np.int64))
+        made = improve_groups(block, k, group, sums, slots, sizes, near.astype(np.int64))
         if made < len(block) / 2000:
             break
     return group

@@ -366,7 +366,7 @@ def _optimum(task: SuppressionTask) -> Bools | None:
 
 def _any(task: SuppressionTask, short: Ints) -> Bools | None:
     """The cells to blank where a blank matches anything; None where there are too many rows."""
-    from halfmask.kernels.suppression import count_matches, restore_cells, suppress_cells
+    from halfmask.kernels.masking import count_matches, restore_cells, suppress_cells
 
     ids = _Ids(task)
     numbers = ids.of(None, 0)

@@ -69,7 +69,7 @@ class RankSwap(MaskStep):
         return Outcome({name: self._swapped(rows, name) for name in self.columns})
 
     def _swapped(self, rows: Rows, name: str) -> pa.ChunkedArray:
-        from halfmask.kernels.swapping import rank_partners, rank_partners_sampled
+        from halfmask.kernels.masking import rank_partners, rank_partners_sampled
 
         encoded = rows.table.encode(name)
         places = np.flatnonzero(encoded.codes < len(encoded.values.drop_null()))
@@ -120,7 +120,7 @@ class RecordSwap(MaskStep):
 
     def apply(self, rows: Rows) -> Outcome:
         """Swap the areas."""
-        from halfmask.kernels.swapping import area_partners
+        from halfmask.kernels.masking import area_partners
 
         home, households = self._homes(rows)
         first = np.zeros(households, np.int64)

@@ -214,7 +214,9 @@ def equal_distance(values: Histogram, column: str) -> Ratio:  # noqa: ARG001 - o
     if rows.dtype != object:
         from halfmask.kernels import distance
 
-        moved = distance.differences(values.values, values.counts, values.starts, total, rows, size)
+        moved = distance.equal_distances(
+            values.values, values.counts, values.starts, total, rows, size
+        )
         return np.asarray(moved), full
     counts = values.counts.astype(object)
     return _differences(values.values, counts, values.starts, total, rows, size), full
@@ -231,7 +233,9 @@ def ordered_distance(values: Histogram, column: str) -> Ratio:  # noqa: ARG001
     if rows.dtype != object:
         from halfmask.kernels import distance
 
-        moved = distance.ordered(places, values.counts, values.starts, reached, rows, size)
+        moved = distance.ordered_distances(
+            places, values.counts, values.starts, reached, rows, size
+        )
         return np.asarray(moved), full
     moved = np.zeros_like(rows)
     for i in range(len(rows)):
@@ -267,7 +271,7 @@ def hierarchical(values: Histogram, column: str) -> Ratio:
     if rows.dtype != object:
         from halfmask.kernels import distance
 
-        moved = distance.layered(
+        moved = distance.layered_distances(
             values.values, values.counts, values.starts, maps, totals, rows, size
         )
         return np.asarray(moved), full

@@ -307,7 +307,7 @@ class Classes:
         n = len(keys)
         owners, people = None, rows
         if self.owners is not None:
-            people = group.count_people(ids, n, self.owners.unit, self.owners.person)
+            people = group.people_per_group(ids, n, self.owners.unit, self.owners.person)
             owners = self.owners.at(ids)
         histograms = {
             name: replace(h, starts=merged[0], values=merged[1], counts=merged[2])
@@ -393,7 +393,7 @@ def distinct_classes(
     people, owners = found.rows, Owners.of(tuples, ids)
     if owners is not None:
         same = np.arange(count, dtype=np.int32)
-        people = group.count_people(same, count, owners.unit, owners.person)
+        people = group.people_per_group(same, count, owners.unit, owners.person)
     stands = None
     if weighted:
         each, stands = whole_weights(tuples.table)

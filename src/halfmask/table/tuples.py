@@ -243,9 +243,11 @@ def pack_tuples(
     for j, name in enumerate(columns):
         word, shift = int(layout.words[j]), int(layout.shifts[j])
         codes = table.encode(name).codes
-        group.pack(keys[:size], word, shift, merged[name][0][codes] if name in merged else codes)
+        group.pack_codes(
+            keys[:size], word, shift, merged[name][0][codes] if name in merged else codes
+        )
         if others is not None:
-            group.pack(keys[size:], word, shift, codes_in(table, others, name))
+            group.pack_codes(keys[size:], word, shift, codes_in(table, others, name))
     weights = np.zeros(len(keys), dtype=np.int64)
     weights[:size] = tuples.counts
     nothing, none = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint64)

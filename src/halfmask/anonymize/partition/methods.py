@@ -129,8 +129,7 @@ def repair(
     row joins the class that it costs least to widen, among those that are then large enough for
     it; where there is none, near classes merge until one is.
     """
-    from halfmask.kernels.improve import absorb
-    from halfmask.kernels.refine import lists
+    from halfmask.kernels.improve import absorb, link_classes
 
     ids = _alone(ids)
     points, k = task.space.points, task.demands.k
@@ -143,7 +142,7 @@ def repair(
             raise InternalError("All rows together break a model that was found to hold.")
         if count > _FEW and near is None:
             near = neighbors(task, 16)
-        state = lists(points, k, ids)
+        state = link_classes(points, k, ids)
         flags = np.zeros(len(task), dtype=np.bool_)
         flags[: len(failing)] = failing
         candidates = near if count > _FEW and near is not None else np.zeros((0, 0), np.int32)
@@ -168,7 +167,9 @@ def neighbors(task: PartitionTask, wanted: int) -> NDArray[np.int32]:
     from halfmask.kernels import tree
 
     points, places = task.space.points, task.space.places
-    return np.asarray(tree.neighbors(points, places, tree.build(points, places, 16), wanted)[0])
+    return np.asarray(
+        tree.neighbors(points, places, tree.build_tree(points, places, 16), wanted)[0]
+    )
 
 
 def number_classes(ids: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -225,7 +226,7 @@ def _mdav(task: PartitionTask) -> NDArray[np.int64]:
     ordinal = [table.schema.columns[name].kind == "ordinal" for name in categorical]
     width = task.space.points.codes.shape[1]
     flags = np.array(ordinal[:width] + [False] * (width - len(ordinal)), dtype=np.bool_)
-    return np.asarray(divide.mdav(task.space.points, task.demands, flags))
+    return np.asarray(divide.mdav_classes(task.space.points, task.demands, flags))
 
 
 def divide_k_member(task: PartitionTask) -> Division:
@@ -293,17 +294,17 @@ def divide_personal(task: PartitionTask) -> Division:
 def _personal(task: PartitionTask) -> NDArray[np.int64]:
     from halfmask.kernels import improve, tree
     from halfmask.kernels.divide import form
-    from halfmask.kernels.refine import lists
+    from halfmask.kernels.improve import link_classes
 
     points, places, demands = task.space.points, task.space.places, task.demands
     wanted = min(_NEAREST, len(task) - 1)
-    nodes = tree.build(points, places, 16)
+    nodes = tree.build_tree(points, places, 16)
     near, far = tree.neighbors(points, places, nodes, wanted)
     last = np.clip(demands.k - 2, 0, wanted - 1)
     anyway = far[np.arange(len(task)), last].astype(np.float64)
     seeds = np.argsort(anyway, kind="stable")
     free = tree.all_free(nodes)
     ids = form(points, places, nodes, free, demands, seeds, anyway, _REGRET)
-    state = lists(points, demands.k, repair(task, ids, near))
-    improve.improve(points, demands, state, near, _SWEEPS, _ENOUGH)
+    state = link_classes(points, demands.k, repair(task, ids, near))
+    improve.improve_partition(points, demands, state, near, _SWEEPS, _ENOUGH)
     return repair(task, number_classes(state.ids), near)

@@ -210,7 +210,7 @@ def _generate(
     limit = class_limit(instance.k)
     while True:
         relaxed, prices = columns.relax()
-        rows, starts, costs, lowest, whole = price.classes(
+        rows, starts, costs, lowest, whole = price.priced_classes(
             instance.far, instance.k, prices, kind, np.inf, -_EPS, _BATCH, patience
         )
         if whole:  # no more than ``limit`` classes can each lower the bound by ``lowest``
@@ -231,7 +231,7 @@ def _finish(
     from halfmask.kernels import price
 
     best, value, bound = known
-    rows, starts, costs, _, whole = price.classes(
+    rows, starts, costs, _, whole = price.priced_classes(
         instance.far, instance.k, prices, kind, np.inf, value - float(prices.sum()) + _EPS,
         _LISTED, 20 * _STEPS,
     )  # fmt: skip
@@ -436,7 +436,7 @@ def _covered(instance: Instance, limit: float) -> tuple[NDArray[np.int64] | None
     columns.add(np.arange(n), np.arange(n + 1), alone)
     while True:
         relaxed, prices = columns.relax()
-        rows, starts, costs, _, whole = price.classes(
+        rows, starts, costs, _, whole = price.priced_classes(
             instance.far,
             instance.k,
             prices,
@@ -463,7 +463,7 @@ def _among_all(instance: Instance, limit: float) -> tuple[NDArray[np.int64] | No
     from halfmask.kernels import price
 
     free = np.zeros(len(instance))
-    rows, starts, costs, _, whole = price.classes(
+    rows, starts, costs, _, whole = price.priced_classes(
         instance.far,
         instance.k,
         free,

@@ -12,7 +12,7 @@ others.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,12 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
 
+    from halfmask.kernels.refine import Grouping
     from halfmask.metrics.discrimination.rate import Inflation
     from halfmask.table.schema import Schema
     from halfmask.table.table import Table
     from halfmask.table.tuples import PackedTuples, Tuples
-
-    Grouping = tuple[Any, ...]  # keys, rows, labels and starts
 
 _FIRST = 10  # sets whose target is shuffled
 _SHUFFLED = 2_000_000  # rows that are shuffled in all for one of them, three times at least
@@ -83,7 +82,9 @@ class SetWalk:
 
     def run(self) -> list[SetRate]:
         """Visit all sets."""
-        start = (self.units.keys, self.rows, self.labels, one_group(len(self.units)))
+        from halfmask.kernels.refine import Grouping
+
+        start = Grouping(self.units.keys, self.rows, self.labels, one_group(len(self.units)))
         self.descend(start, 0, 0)
         return self.found
 
@@ -100,22 +101,15 @@ class SetWalk:
 
     def finish(self, grouping: Grouping, mask: int, pure_rows: int) -> None:
         """Measure the largest sets, all that extend ``mask`` at once."""
-        from halfmask.kernels import refine
+        from halfmask.kernels.refine import residuals_by_column
 
         columns = len(list(extensions(mask, self.keys)))
         if not columns:
             return
         layout = self.units.layout
-        totals, pure, several = refine.leaves(
-            *(
-                *grouping,
-                layout.words[:columns],
-                layout.shifts[:columns],
-                layout.masks[:columns],
-                self.domain,
-                self.bits,
-                self.count,
-            )
+        fields = layout.words[:columns], layout.shifts[:columns], layout.masks[:columns]
+        totals, pure, several = residuals_by_column(
+            grouping, fields, self.domain, self.bits, self.count
         )
         for column in range(columns):
             self.note(
@@ -127,19 +121,19 @@ class SetWalk:
 
     def visit(self, grouping: Grouping, mask: int, column: int, pure_rows: int) -> None:
         """Measure one set and all that extend it by lower columns."""
-        from halfmask.kernels import refine
+        from halfmask.kernels.refine import Grouping, refine, residual_bits
 
         if self.implied(mask):
             self.note(mask, 0.0, 0, self.total)
             keys, rows, labels, starts = grouping
-            nothing = (keys[:0], rows[:0], labels[:0], starts[:1])
+            nothing = Grouping(keys[:0], rows[:0], labels[:0], starts[:1])
             self.descend(nothing, mask, self.total)
             return
-        *finer, total, rows = refine.split(
-            *(*grouping, *self.units.field(column), self.domain, self.bits)
-        )
-        self.note(mask, float(total), len(finer[3]) - 1, pure_rows + int(rows))
-        self.descend(tuple(finer), mask, pure_rows + int(rows))
+        found = refine(grouping, self.units.field(column))
+        total = residual_bits(found.finer, found.sums, found.upto, self.domain, self.bits)
+        pure_rows += int(found.held.sum(dtype=np.int64))
+        self.note(mask, float(total), len(found.sums), pure_rows)
+        self.descend(found.finer, mask, pure_rows)
 
     def implied(self, mask: int) -> bool:
         """Whether a part of the set is an identifier."""

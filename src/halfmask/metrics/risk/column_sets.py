@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from halfmask.kernels.refine import Grouping
     from halfmask.table.tuples import PackedTuples, Tuples
 
     _Pairs = tuple[int, int]  # twice the pairs of entries that agree, and twice all pairs
@@ -57,17 +58,20 @@ def column_sets(
     and no part of it does.
     Source: Motwani and Xu, "Efficient algorithms for masking and finding quasi-identifiers", 2007.
     """
+    from halfmask.kernels.refine import Grouping
+
     names = chosen_columns(tuples.table, columns, size)
     units = pack_tuples(tuples, by_size(tuples.table, names))
     visits = _Visits(units, names)
     owners = Owners.of(tuples, units.of_entry)
     if owners is None:
         ids = np.arange(len(units), dtype=np.int32)
-        start = (units.keys, visits.rows, ids, one_group(len(units)))
+        start = Grouping(units.keys, visits.rows, ids, one_group(len(units)))
         _descend(visits, size, start, 0, (0, 0, 0))
     else:
         person, everybody = owners.person.astype(np.int32), int(owners.person[-1]) + 1
-        start = (units.keys[owners.unit], owners.rows, person, one_group(len(person)))
+        rows = narrow_counts(owners.rows)
+        start = Grouping(units.keys[owners.unit], rows, person, one_group(len(person)))
         _descend_people(visits, size, start, 0, everybody)
     return tuple(
         sorted(
@@ -105,17 +109,17 @@ class _Visits:
 
 
 def _descend(
-    visits: _Visits, size: int, grouping: tuple[Any, ...], mask: int, settled: tuple[int, int, int]
+    visits: _Visits, size: int, grouping: Grouping, mask: int, settled: tuple[int, int, int]
 ) -> None:
     """Visit all sets that extend ``mask``; ``settled`` counts tuples that left the walk."""
-    from halfmask.kernels import refine
+    from halfmask.kernels.refine import refine
 
     units = visits.units
     if mask.bit_count() == size:
         return
     for column in extensions(mask, len(units.columns)):
-        keys, rows, ids, starts, sums, lone = refine.refine(*(*grouping, *units.field(column)))
-        held = visits.rows[lone].astype(np.int64)
+        found = refine(grouping, units.field(column))
+        held, sums = found.held.astype(np.int64), found.sums
         alone = (
             settled[0] + len(held),
             settled[1] + int((held == 1).sum()),
@@ -125,21 +129,21 @@ def _descend(
         total = visits.total
         pairs = (alone[2] + _squares(sums) - total, total * (total - 1))
         visits.note(finer, alone[0] + len(sums), total, alone[1], pairs)
-        _descend(visits, size, (keys, rows, ids, starts), finer, alone)
+        _descend(visits, size, found.finer, finer, alone)
 
 
 def _descend_people(
-    visits: _Visits, size: int, grouping: tuple[Any, ...], mask: int, everybody: int
+    visits: _Visits, size: int, grouping: Grouping, mask: int, everybody: int
 ) -> None:
     """The same where people have several rows."""
-    from halfmask.kernels.refine import count_people, divide
+    from halfmask.kernels.refine import refine, tally_people
 
     if mask.bit_count() == size:
         return
     for column in extensions(mask, len(visits.units.columns)):
         finer = mask | 1 << column
-        divided = divide(*(*grouping, *visits.units.field(column)))
-        people, alone, own = count_people(*divided[1:], everybody)
+        divided = refine(grouping, visits.units.field(column), everyone=True).finer
+        people, alone, own = tally_people(divided, everybody)
         entries = int(people.sum())
         # Entries of one person are no pair of different people.
         pairs = (_squares(people) - entries, entries * entries - int(own))
@@ -250,6 +254,8 @@ def special_uniques(
         size: the largest set.
         top: how many column sets to name.
     """
+    from halfmask.kernels.refine import Grouping
+
     table = tuples.table
     if columns is None and table.schema.quasi:
         columns = table.schema.quasi
@@ -259,7 +265,7 @@ def special_uniques(
     only = _only_owners(units, Owners.of(tuples, units.of_entry))
     walk = _Walk(units, size)
     ids = np.arange(len(units), dtype=np.int32)
-    walk.descend((units.keys, only, ids, one_group(len(units))), 0)
+    walk.descend(Grouping(units.keys, ids, only, one_group(len(units))), 0)
     return _summary(units, tuple(names), size, walk, top)
 
 
@@ -290,23 +296,24 @@ class _Walk:
         self.used = 0
         self.runs: list[tuple[int, int]] = []  # a set, and where its entries begin
 
-    def descend(self, grouping: tuple[Any, ...], mask: int) -> None:
+    def descend(self, grouping: Grouping, mask: int) -> None:
         """Visit all sets that extend ``mask`` by lower columns."""
-        from halfmask.kernels.refine import single_out
+        from halfmask.kernels.refine import refine
 
-        if not len(grouping[0]):
+        if not len(grouping.held):
             return
         for column in extensions(mask, len(self.units.columns)):
             finer = mask | 1 << column
             further = min(column, self.size - finer.bit_count())
-            *kept, lone = single_out(*(*grouping, *self.units.field(column), further))
-            self.note(lone, finer)
+            found = refine(grouping, self.units.field(column), further=further > 0)
+            # A tuple that several people hold singles nobody out.
+            self.note(found.held[found.whose >= 0], finer)
             if further:
-                self.descend(tuple(kept), finer)
+                self.descend(found.finer, finer)
 
     def note(self, lone: NDArray[np.int32], mask: int) -> None:
         """Keep the set for the units it singles out first."""
-        from halfmask.kernels import refine
+        from halfmask.kernels.refine import note_minimal
 
         need = self.used + len(lone)
         if need > len(self.masks):
@@ -316,7 +323,7 @@ class _Walk:
         before = self.used
         words = [mask >> _BITS * w & _FULL for w in range(self.masks.shape[1])]
         noted = np.array(words, dtype=np.int64)
-        self.used = int(refine.minimal(lone, noted, self.heads, self.links, self.masks, before))
+        self.used = int(note_minimal(lone, noted, self.heads, self.links, self.masks, before))
         if self.used > before:
             self.runs.append((mask, before))
 
