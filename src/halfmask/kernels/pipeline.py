@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from numba import njit, types
 from numba.core import compiler, typed_passes, untyped_passes
@@ -89,10 +89,6 @@ def notice() -> Iterator[None]:
 class _Part(JITCodeLibrary):
     """Code that other code calls: linked as it is, to be optimized and emitted with its callers."""
 
-    def _optimize_functions(self, module: Any) -> None:
-        """Nothing but the layout: all is optimized once, with the caller."""
-        module.data_layout = self._codegen._data_layout  # noqa: SLF001 - as numba's own
-
     def finalize(self) -> None:
         """Link what this code calls, and leave the rest to the caller."""
         self._raise_if_finalized()
@@ -120,68 +116,6 @@ class _PartContext:
         )
 
 
-class _Typing:
-    """The typing of the target, which remembers what operators and functions of numba give.
-
-    numba tries every candidate of an operator again wherever it stands.
-    """
-
-    _known: ClassVar[dict[Any, Any]] = {}
-
-    def __init__(self, typing: Any) -> None:
-        self._typing = typing
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._typing, name)
-
-    def resolve_function_type(self, func: Any, args: Any, kws: Any) -> Any:
-        """The signature of a call."""
-        if not (isinstance(func, types.Function) or getattr(func, "__module__", "") == "_operator"):
-            return self._typing.resolve_function_type(func, args, kws)
-        key = func, tuple(args), tuple(sorted(kws.items()))
-        found = self._known.get(key)
-        if found is None:
-            found = self._typing.resolve_function_type(func, args, kws)
-            if found is not None and all(one.is_precise() for one in args):
-                self._known[key] = found
-        return found
-
-
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _TypeInference(typed_passes.NopythonTypeInference):
-    """Infer types with what is known already."""
-
-    _name = "halfmask_type_inference"
-
-    def run_pass(self, state: Any) -> Any:
-        """Infer types."""
-        typing = state.typingctx
-        state.typingctx = _Typing(typing)
-        try:
-            return super().run_pass(state)
-        finally:
-            state.typingctx = typing
-
-
-def _owns(state: Any) -> bool:
-    """Whether a part makes arrays or gives any back; others only borrow those of their caller."""
-    made = [state.return_type]
-    made += [
-        signature.return_type
-        for expression, signature in state.calltypes.items()
-        if getattr(expression, "op", "") in _MAKING and signature is not None
-    ]
-    return any(
-        isinstance(one, types.Array | types.BaseTuple | types.Optional)
-        and not (isinstance(one, types.BaseTuple) and all(isinstance(x, _PLAIN) for x in one))
-        for one in made
-    )
-
-
-_MAKING = ("call", "binop", "inplace_binop", "unary")  # indexing only looks into what is there
-_PLAIN = types.Number | types.Boolean
-
-
 @register_pass(mutates_CFG=True, analysis_only=False)
 class _PartLowering(typed_passes.NativeLowering):
     """Lower a part without emitting it."""
@@ -189,12 +123,10 @@ class _PartLowering(typed_passes.NativeLowering):
     _name = "halfmask_part_lowering"
 
     def run_pass(self, state: Any) -> Any:
-        """Lower into a library that is not emitted; references are counted where that matters."""
+        """Lower into a library that is not emitted."""
         target = state.targetctx
         state.library = _Part(target.codegen(), state.func_id.func_qualname)
-        state.targetctx = _PartContext(
-            target if _owns(state) else target.subtarget(enable_nrt=False)
-        )
+        state.targetctx = _PartContext(target)
         try:
             return super().run_pass(state)
         finally:
@@ -215,7 +147,7 @@ class _Whole(compiler.CompilerBase):
             untyped_passes.IRProcessing,
             untyped_passes.GenericRewrites,
             untyped_passes.ReconstructSSA,
-            _TypeInference,
+            typed_passes.NopythonTypeInference,
             typed_passes.PreLowerStripPhis,
             typed_passes.InlineOverloads,
             typed_passes.IRLegalization,
