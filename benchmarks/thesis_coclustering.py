@@ -275,7 +275,7 @@ def main() -> None:
             how, promised = coclustering.GroupingSettings(method, 0.0, 0, None), [hm.KAnonymity(k)]
             groups = coclustering.form_groups(found, k)
             division = coclustering.satisfy(bare, promised, found, groups, how)
-            draft = coclustering.candidate(bare, promised, found, division, how)
+            draft = coclustering.grouping_candidate(bare, promised, found, division, how)
             release = seal(draft)
             meaning = {
                 n: {

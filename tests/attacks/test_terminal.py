@@ -14,7 +14,7 @@ import pytest
 import halfmask as hm
 from halfmask.cli import show
 from halfmask.cli.main import run
-from halfmask.table import schema as schema_file
+from halfmask.table.files.toml import toml_section
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -127,7 +127,7 @@ def test_a_cell_of_a_table_stays_on_its_line(capfd: pytest.CaptureFixture[str]) 
 
 def test_a_schema_file_is_read_back_with_every_character() -> None:
     names = {NAME: 1, JOB: HOSTILE, "\x7f\u2028": "\U000e0041\u200f"}
-    text = schema_file.section("columns", names)
+    text = toml_section("columns", names)
     assert not FORBIDDEN & set(text)
     assert tomllib.loads(text)["columns"] == names
 

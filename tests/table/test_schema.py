@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import halfmask as hm
 from halfmask.errors import InputError, SchemaError
-from halfmask.table import schema as schema_file
+from halfmask.table.files.toml import toml_section
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,7 +81,7 @@ PLAIN = st.recursive(
 
 @given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), PLAIN, max_size=4))
 def test_any_plain_value_comes_back_from_toml(data: dict[str, object]) -> None:
-    text = schema_file.section("a.b", data, "A comment\nof two lines")
+    text = toml_section("a.b", data, "A comment\nof two lines")
     assert tomllib.loads(text) == {"a": {"b": data}}
 
 

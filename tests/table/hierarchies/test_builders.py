@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from halfmask.errors import HierarchyError
-from halfmask.table import schema as schema_file
+from halfmask.table.files.toml import toml_section
 from halfmask.table.hierarchies import Csv, Dates, Flat, Intervals, Mask, Ordered, Tree, from_dict
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def test_labels_of_every_level(name: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_builders_come_back_from_toml(name: str) -> None:
     builder = CASES[name][0]
-    text = schema_file.section("x", {"hierarchy": builder.to_dict()})
+    text = toml_section("x", {"hierarchy": builder.to_dict()})
     assert from_dict(tomllib.loads(text)["x"]["hierarchy"]) == builder
 
 
