@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
@@ -16,6 +17,7 @@ from halfmask.anonymize.problem import RecodingProblem
 from halfmask.metrics.cost import METRICS
 from halfmask.models.k_anonymity import AlphaKAnonymity, KAnonymity
 from halfmask.models.l_diversity import LDiversity
+from halfmask.models.likeness import BetaLikeness, DeltaDisclosure
 from halfmask.models.needs import statistics
 from halfmask.models.t_closeness import TCloseness
 from halfmask.table.columns import Column
@@ -102,6 +104,28 @@ def distance(members, everything):
     )
 
 
+def shares(members, everything):
+    """Per value of all rows, its share in the class and in all."""
+    here, there = Counter(r["s"] for r in members), Counter(r["s"] for r in everything)
+    return [
+        (Fraction(here[v], len(members)), Fraction(there[v], len(everything)))
+        for v in sorted(there)
+    ]
+
+
+def within_delta(members, everything, absent):
+    """|log2(q / p)| < 1, which is p / 2 < q < 2 p."""
+    return all(p < 2 * q < 4 * p or (q == 0 and absent) for q, p in shares(members, everything))
+
+
+def within_beta(members, everything, *, capped=False):
+    """(q - p) / p <= 1/2; capped: also at most -ln p."""
+    return all(
+        2 * q <= 3 * p and (not capped or q <= p or float(q / p) <= 1 - math.log(p) + 1e-12)
+        for q, p in shares(members, everything)
+    )
+
+
 CASES = {
     "k": ([KAnonymity(3)], (lambda m: len(m) >= 3,)),
     "k and distinct l": (
@@ -119,6 +143,19 @@ CASES = {
     "k and t": (
         [KAnonymity(2), TCloseness(0.4, "s")],
         (lambda m: len(m) >= 2, lambda m, a: distance(m, a) <= Fraction(4, 10)),
+    ),
+    "delta": (
+        [DeltaDisclosure(1, "s", base=2)],
+        (lambda _: True, lambda m, a: within_delta(m, a, absent=False)),
+    ),
+    "k and relaxed delta": (
+        [KAnonymity(2), DeltaDisclosure(1, "s", base=2, absent="ignored")],
+        (lambda m: len(m) >= 2, lambda m, a: within_delta(m, a, absent=True)),
+    ),
+    "beta": ([BetaLikeness(0.5, "s")], (lambda _: True, within_beta)),
+    "enhanced beta": (
+        [BetaLikeness(0.5, "s", kind="enhanced")],
+        (lambda _: True, lambda m, a: within_beta(m, a, capped=True)),
     ),
 }
 
@@ -144,13 +181,14 @@ def test_the_optimum_is_that_of_exhaustive_search(search, case, table, suppressi
     assert (found.best.suppressed, found.best.levels) == (expected[1], expected[3])
 
 
+@pytest.mark.parametrize("case", ["k", "t"])
 @pytest.mark.parametrize("metric", list(METRICS))
 @settings(RELAXED, max_examples=30)
 @given(table=tables(), suppression=st.sampled_from([0.0, 0.2, 1.0]))
-def test_every_metric_reaches_its_own_optimum(metric, table, suppression):
+def test_every_metric_reaches_its_own_optimum(metric, case, table, suppression):
     rows, quasi, trees = table
     limit = int(Fraction(str(suppression)) * len(rows))
-    models, tests = CASES["k"]
+    models, tests = CASES[case]
     expected = brute.best(rows, quasi, trees, tests, limit=limit, metric=metric)
     found = optimal.scan(as_problem(rows, quasi, trees, models, metric, suppression))
     assert (found.best is None) == (expected is None)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,6 +38,7 @@ class Groupings:
         self._held = 0
         self._known: OrderedDict[tuple[int, ...], Classes] = OrderedDict()
         self._hierarchies = hierarchies
+        self._fields: dict[tuple[int, int], tuple[NDArray[Any], ...]] = {}
 
     def at(self, levels: Sequence[int]) -> Classes:
         """The classes when column c is generalized to ``levels[c]``."""
@@ -63,7 +64,10 @@ class Groupings:
 
     def _raise(self, finer: Classes, place: int, level: int) -> Classes:
         column = self.order[place]
-        return finer.coarsen([column], [self._hierarchies[column].maps[level]])
+        if (column, level) not in self._fields:
+            maps = [self._hierarchies[column].maps[level]]
+            self._fields[column, level] = self.tuples.field_maps([column], maps)
+        return finer.merged(*finer.recode(self._fields[column, level]))
 
     def _remember(self, path: tuple[int, ...], classes: Classes) -> None:
         kept = copy_classes(classes)

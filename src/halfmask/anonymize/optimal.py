@@ -26,13 +26,14 @@ from __future__ import annotations
 import heapq
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from halfmask.anonymize.problem import TOLERANCE, NodeOutcome, Solution
+from halfmask.metrics.cost import CellMetric
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,12 +62,21 @@ class LatticeBounds:
     def dearest_first(self, limit: float) -> NDArray[np.int64]:
         """Nodes that may be worth a look; whatever lies above a node comes before it."""
         nodes = np.flatnonzero(self._floor <= limit)
+        return np.asarray(nodes[np.lexsort((-self._sums(nodes), -self._floor[nodes]))])
+
+    def outward(self, levels: Sequence[int]) -> NDArray[np.int64]:
+        """All nodes, those first that are about as coarse as ``levels``."""
+        away = np.abs(self._sums(np.arange(len(self._state))) - sum(levels))
+        return np.argsort(away, kind="stable")
+
+    def _sums(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The sum of the levels of each node."""
         total = np.zeros(len(nodes), dtype=np.int64)
         rest = nodes.copy()
         for height in self.heights.tolist():
             total += rest % (height + 1)
             rest //= height + 1
-        return np.asarray(nodes[np.lexsort((-total, -self._floor[nodes]))])
+        return total
 
     def advance(self, order: NDArray[np.int64], position: int, limit: float) -> int:
         """The next position in ``order`` that must be evaluated, or ``len(order)``."""
@@ -78,7 +88,8 @@ class LatticeBounds:
 
     def rule_out(self, levels: Sequence[int]) -> None:
         """Nothing at or below ``levels`` is feasible."""
-        self._kernels.rule_out(self._state, self.heights, np.array(levels))
+        nothing = np.zeros(len(self.heights), dtype=np.int64)
+        self._kernels.rule_out(self._state, self.heights, nothing, np.array(levels))
 
     @property
     def ruled_out(self) -> NDArray[np.uint8]:
@@ -97,6 +108,10 @@ class LatticeBounds:
         self._source[node] = self._known
         self._known += 1
 
+    def marks(self) -> DearMarks:
+        """Marks for one search, which begin with what is ruled out."""
+        return DearMarks(self._kernels, self.heights, self._state.copy())
+
     def levels(self, node: int) -> tuple[int, ...]:
         """The level of each column."""
         out = []
@@ -109,6 +124,31 @@ class LatticeBounds:
     def _facts(self) -> tuple[Any, ...]:
         known = (self._state, self._source, self._penalties)
         return (self._floor, self.heights, *self._costs, *known)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DearMarks:
+    """Nodes that one search need not look at: not feasible, or dearer than its best solution."""
+
+    _kernels: Any
+    _heights: NDArray[np.int64]
+    _state: NDArray[np.int8]
+
+    def close(self, outcome: NodeOutcome, limit: float, before: float | None = None) -> None:
+        """Mark what ``outcome`` shows to be worth no look where more than ``limit`` is too much.
+
+        ``before``: the limit with which it was looked at already.
+        """
+        levels = np.array(outcome.levels)
+        known = np.inf if before is None else before
+        if (outcome.hopeless and before is None) or limit < outcome.finer <= known:
+            self._kernels.rule_out(self._state, self._heights, np.zeros_like(levels), levels)
+        if limit < outcome.coarser <= known:
+            self._kernels.rule_out(self._state, self._heights, levels, self._heights)
+
+    def advance(self, order: NDArray[np.int64], position: int) -> int:
+        """The next position in ``order`` that must be evaluated, or ``len(order)``."""
+        return int(self._kernels.next_open(order, position, self._state))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,6 +176,7 @@ class Incumbent:
         self.best: NodeOutcome | None = None
         self.closest = first
         self.feasible: set[tuple[int, ...]] = set()
+        self.seen: list[NodeOutcome] = []  # with what bounds others, without their classes
         self.see(first)
 
     @property
@@ -145,6 +186,8 @@ class Incumbent:
 
     def see(self, outcome: NodeOutcome) -> None:
         """Take note of an outcome."""
+        if outcome.coarser:
+            self.seen.append(replace(outcome, classes=self.closest.classes, kept=_NONE))
         if outcome.feasible:
             self.feasible.add(outcome.levels)
             if self.best is None or outcome.rank < self.best.rank:
@@ -290,6 +333,7 @@ class _Waiting:
         return max(bound, problem.least)
 
 
+_NONE = np.zeros(0, dtype=bool)
 ENUMERABLE = 5_000_000  # lattices up to this many nodes are listed in memory
 PATIENCE = 60.0  # seconds given to a larger lattice where no time limit is stated
 
@@ -351,6 +395,8 @@ def scan(
     """Search a lattice that fits into memory."""
     known = LatticeBounds(problem) if bounds is None else bounds
     incumbent = begin(problem, starts, deadline)
+    if not isinstance(problem.metric, CellMetric):
+        return _scan_classes(problem, known, incumbent, deadline)
     order = known.dearest_first(incumbent.limit)
     position = 0
     while True:
@@ -366,6 +412,39 @@ def scan(
             known.rule_out(_climb(problem, outcome, incumbent).levels)
         elif outcome.penalty is not None:
             known.raise_by(node, outcome.penalty)
+        position += 1
+
+
+def _scan_classes(
+    problem: RecodingProblem, known: LatticeBounds, incumbent: Incumbent, deadline: float | None
+) -> SearchOutcome:
+    """Search with a metric of whole classes, about the height of the first solution first.
+
+    What a node costs with nothing suppressed is the least that anything coarser costs; the rows
+    that it must lose are lost to anything finer.
+    """
+    marks, limit = known.marks(), incumbent.limit
+    for outcome in incumbent.seen:
+        marks.close(outcome, limit)
+    first = problem.heights.tolist() if incumbent.best is None else incumbent.best.levels
+    order = known.outward(first)
+    position = 0
+    while True:
+        position = marks.advance(order, position)
+        if position == len(order):
+            return incumbent.found(problem)
+        if deadline is not None and time.monotonic() > deadline:
+            return incumbent.found(problem, problem.least)
+        outcome = problem.evaluate(known.levels(int(order[position])))
+        incumbent.see(outcome)
+        if outcome.hopeless:
+            outcome = _climb(problem, outcome, incumbent)
+            known.rule_out(outcome.levels)
+        marks.close(outcome, incumbent.limit)
+        if incumbent.limit < limit:
+            for earlier in incumbent.seen:
+                marks.close(earlier, incumbent.limit, limit)
+            limit = incumbent.limit
         position += 1
 
 

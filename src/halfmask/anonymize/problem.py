@@ -45,11 +45,13 @@ class NodeOutcome:
 
     Attributes:
         levels: the level of each column.
-        value: the metric, suppressed rows included.
+        value: the metric, suppressed rows included; infinite where it is not feasible.
         suppressed: how many rows would not leave.
         feasible: whether the models hold within the suppression limit.
         hopeless: whether no finer combination can be feasible either.
         penalty: per column, what every finer combination pays for rows it must suppress too.
+        finer: what every finer combination costs at least, with a metric of whole classes.
+        coarser: what every coarser combination costs at least, with such a metric.
         kept: per class, whether it leaves.
         classes: the classes, in the order of ``kept``.
     """
@@ -62,6 +64,8 @@ class NodeOutcome:
     penalty: NDArray[np.float64] | None
     kept: NDArray[np.bool_]
     classes: Classes
+    finer: float = 0.0
+    coarser: float = 0.0
 
     @property
     def rank(self) -> tuple[float, int, int, tuple[int, ...]]:
@@ -183,7 +187,6 @@ class RecodingProblem:
         self.scores = np.zeros((columns, int(self.heights.max(initial=0)) + 1))
         self._extra: list[tuple[NDArray[np.float64], ...]] = []
         self._worst: list[float] = []
-        self._log_leaves = [[np.log(leaves) for leaves in h.leaves] for h in self.hierarchies]
         for c, hierarchy in enumerate(self.hierarchies):
             if isinstance(self.metric, CellMetric):
                 codes = layout.codes(tuples.keys, c)
@@ -194,12 +197,21 @@ class RecodingProblem:
                 self._extra.append(costs.extra)
                 saved = counts @ costs.extra[0][hierarchy.maps[0]]
                 self._worst.append(float(costs.scores[0] + saved))
+        # What a label costs to suppress or, for metrics of whole classes, how many leaves it has.
+        each = self._extra or [tuple(map(np.log, h.leaves)) for h in self.hierarchies]
+        flat = [numbers for levels in each for numbers in levels]
+        ends = np.cumsum([0] + [len(numbers) for numbers in flat], dtype=np.int64)
+        self._flat = np.concatenate(flat).astype(np.float64)
+        self._places = np.zeros(self.scores.shape, dtype=np.int64)  # of each column and level
+        at = 0
+        for c, levels in enumerate(each):
+            self._places[c, : len(levels)] = ends[at : at + len(levels)]
+            at += len(levels)
         self.tuple_rows = tuples.rows[tuples.rows > 0]
         # No merging and no suppressed row makes a metric of whole classes smaller than this.
         self.least = 0.0
         if not self._cellwise:
-            everyone = tuples.rows > 0
-            grouping = self._grouping([0] * columns, tuples, everyone, 0)
+            grouping = self._grouping([0] * columns, tuples)
             self.least = cast("ClassMetric", self.metric).value(grouping)
 
     def evaluate(self, levels: Sequence[int]) -> NodeOutcome:
@@ -208,7 +220,8 @@ class RecodingProblem:
         classes = self.groupings.at(levels)
         present = classes.rows > 0
         sound = present & self._pass(self._absorbing, classes)
-        lost = self.rows - int(classes.rows[sound].sum())  # lost to every finer node as well
+        below = np.where(sound, 0, classes.rows)  # lost to every finer node as well
+        lost = int(below.sum())
         kept = sound
         if self._fragile and lost <= self.limit:
             kept = self._survivors(classes, sound)
@@ -216,18 +229,28 @@ class RecodingProblem:
         feasible = suppressed <= self.limit and suppressed < self.rows
         feasible = feasible and self._absent_pass(classes, kept)
         hopeless = lost > self.limit
-        if self._fragile and not feasible and not hopeless:
+        if self._fragile and not hopeless and not (feasible and not suppressed):
             # With nothing to suppress, promises that survive merging fail downwards.
             hopeless = self.limit == 0 and self._monotone
-            hopeless = hopeless or self._unavoidable(classes) > self.limit
-        value, penalty = self._value(levels, classes, kept, suppressed)
-        if kept is not sound and penalty is not None:
-            penalty = self._penalty(levels, classes, sound) if lost else None
-        elif not lost:
-            penalty = None
-        return NodeOutcome(
-            tuple(levels), value, suppressed, feasible, hopeless, penalty, kept, classes
-        )
+            if not hopeless:
+                for model in self._fragile:
+                    below = np.maximum(below, model.unavoidable(classes, self.limit))
+                lost = int(below.sum())
+                hopeless = lost > self.limit
+        penalty, value = None, np.inf
+        if lost and not hopeless and self._cellwise:
+            penalty = self._penalty(levels, classes, below)
+        if feasible:
+            # As many lost rows as finer nodes lose at least are the same rows.
+            paid = penalty if suppressed == lost else None
+            value = self._value(levels, classes, kept, suppressed, paid)
+        outcome = (tuple(levels), value, suppressed, feasible, hopeless, penalty, kept, classes)
+        if self._cellwise:
+            return NodeOutcome(*outcome)
+        # Whatever is merged or suppressed from here on costs no less than these classes do.
+        metric = cast("ClassMetric", self.metric)
+        coarser = value if not suppressed else metric.value(self._grouping(levels, classes))
+        return NodeOutcome(*outcome, metric.least(lost, self.rows), coarser)
 
     @property
     def columns(self) -> int:
@@ -269,6 +292,10 @@ class RecodingProblem:
         """
         if self._brittle:
             kept = kept & self._pass(self._brittle, classes)
+        if len(self._relative) == 1:
+            found = self._relative[0].survivors(classes, kept)
+            if found is not None:
+                return found
         while self._relative and kept.any():
             everything = bool(kept.all())
             passing = self._pass(self._relative, classes if everything else classes.select(kept))
@@ -295,43 +322,37 @@ class RecodingProblem:
         models = [m for m in self.models if m.population is not None]
         return all(bool(m.passes(left).all()) for m in models)
 
-    def _unavoidable(self, classes: Classes) -> int:
-        """A lower bound of the rows that any finer combination has to suppress."""
-        return max((m.unavoidable(classes, self.limit) for m in self._fragile), default=0)
-
     def _value(
         self,
         levels: Sequence[int],
         classes: Classes,
         kept: NDArray[np.bool_],
         suppressed: int,
-    ) -> tuple[float, NDArray[np.float64] | None]:
+        paid: NDArray[np.float64] | None,
+    ) -> float:
         if not self._cellwise:
-            grouping = self._grouping(levels, classes, kept, suppressed)
-            return cast("ClassMetric", self.metric).value(grouping), None
-        picked = self.scores[_COLUMNS[: len(levels)], levels]
-        penalty = self._penalty(levels, classes, kept)
-        return float(self._kernels.combine(picked + penalty, self.weights, self.geometric)), penalty
+            grouping = self._grouping(levels, classes, kept)
+            return cast("ClassMetric", self.metric).value(grouping)
+        scores = self.scores[_COLUMNS[: len(levels)], levels]
+        if suppressed:
+            if paid is None:
+                paid = self._penalty(levels, classes, np.where(kept, 0, classes.rows))
+            scores = scores + paid
+        return float(self._kernels.combine(scores, self.weights, self.geometric))
 
     def _penalty(
-        self, levels: Sequence[int], classes: Classes, kept: NDArray[np.bool_]
+        self, levels: Sequence[int], classes: Classes, lost: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """What suppressing the other classes costs, per column."""
-        if kept.all():
-            return np.zeros(len(levels))
-        extra = [self._extra[c][level] for c, level in enumerate(levels)]
-        offsets = np.zeros(len(extra), dtype=np.int64)
-        np.cumsum([len(e) for e in extra[:-1]], out=offsets[1:])
+        """What suppressing so many rows of each class costs, per column."""
         return np.asarray(
             self._kernels.penalty(
                 classes.keys,
-                classes.rows,
-                kept,
+                lost,
                 self.layout.words,
                 self.layout.shifts,
                 self.layout.masks,
-                offsets,
-                np.concatenate(extra),
+                self._places[_COLUMNS[: len(levels)], levels],
+                self._flat,
             )
         )
 
@@ -339,14 +360,16 @@ class RecodingProblem:
         self,
         levels: Sequence[int],
         classes: Classes,
-        kept: NDArray[np.bool_],
-        suppressed: int,
+        kept: NDArray[np.bool_] | None = None,
     ) -> Grouping:
-        rows = classes.rows[kept]
-        log_leaves = np.zeros(len(rows))
-        keys = classes.keys[kept]
-        for c, level in enumerate(levels):
-            log_leaves += self._log_leaves[c][level][self.layout.codes(keys, c)]
+        """The classes of ``kept``, or all that hold rows."""
+        kept = classes.rows > 0 if kept is None else kept
+        rows, keys = classes.rows[kept], classes.keys[kept]
+        layout, places = self.layout, self._places[_COLUMNS[: len(levels)], levels]
+        log_leaves = self._kernels.add_up_labels(
+            keys, layout.words, layout.shifts, layout.masks, places, self._flat
+        )
+        suppressed = self.rows - int(rows.sum())
         everything = float(sum(np.log(h.size) for h in self.hierarchies))
         return Grouping(rows, log_leaves, suppressed, self.rows, everything, self.tuple_rows)
 

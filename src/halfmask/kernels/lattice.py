@@ -177,10 +177,12 @@ def lowest(
 
 
 @kernel
-def rule_out(state: NDArray[np.int8], heights: NDArray[np.int64], levels: Any) -> None:
-    """Mark everything at or below ``levels`` as hopeless."""
+def rule_out(state: NDArray[np.int8], heights: NDArray[np.int64], low: Any, high: Any) -> None:
+    """Mark everything from ``low`` to ``high`` in every column as hopeless."""
     columns = len(heights)
     here = zeros(columns)
+    for c in range(columns):
+        here[c] = low[c]
     while True:
         node, stride = 0, 1
         for c in range(columns):
@@ -188,8 +190,8 @@ def rule_out(state: NDArray[np.int8], heights: NDArray[np.int64], levels: Any) -
             stride *= heights[c] + 1
         state[node] = HOPELESS
         c = 0
-        while c < columns and here[c] == levels[c]:
-            here[c] = 0
+        while c < columns and here[c] == high[c]:
+            here[c] = low[c]
             c += 1
         if c == columns:
             return
@@ -197,10 +199,35 @@ def rule_out(state: NDArray[np.int8], heights: NDArray[np.int64], levels: Any) -
 
 
 @kernel
+def next_open(order: NDArray[np.int64], position: int, state: NDArray[np.int8]) -> int:
+    """The next position in ``order`` whose node is not marked, or ``len(order)``."""
+    while position < len(order) and state[order[position]] != OPEN:
+        position += 1
+    return position
+
+
+@kernel
+def add_up_labels(
+    keys: NDArray[np.uint64],
+    words: NDArray[np.int64],
+    shifts: NDArray[np.uint64],
+    masks: NDArray[np.uint64],
+    offsets: NDArray[np.int64],
+    numbers: NDArray[np.float64],
+) -> Any:
+    """Per class, the sum over columns of the number ``numbers[offsets[c] + label]``."""
+    out = reals(len(keys), 0.0)
+    for i in range(len(keys)):
+        for c in range(len(words)):
+            label = np.int64((keys[i, words[c]] >> shifts[c]) & masks[c])
+            out[i] += numbers[offsets[c] + label]
+    return out
+
+
+@kernel
 def penalty(
     keys: NDArray[np.uint64],
-    rows: NDArray[np.int64],
-    kept: NDArray[np.bool_],
+    lost: NDArray[np.int64],
     words: NDArray[np.int64],
     shifts: NDArray[np.uint64],
     masks: NDArray[np.uint64],
@@ -213,11 +240,11 @@ def penalty(
     """
     columns = len(words)
     out = reals(columns, 0.0)
-    for i in range(len(rows)):
-        if not kept[i]:
+    for i in range(len(lost)):
+        if lost[i]:
             for c in range(columns):
                 label = np.int64((keys[i, words[c]] >> shifts[c]) & masks[c])
-                out[c] += rows[i] * extra[offsets[c] + label]
+                out[c] += lost[i] * extra[offsets[c] + label]
     return out
 
 

@@ -71,12 +71,20 @@ class Grouping:
 
 @runtime_checkable
 class ClassMetric(Protocol):
-    """A metric that depends on which rows fall together."""
+    """A metric that depends on which rows fall together.
+
+    Neither merging classes nor suppressing whole classes may make it smaller: the search rests on
+    that.
+    """
 
     name: ClassVar[str]
 
     def value(self, grouping: Grouping) -> float:
         """Return the metric of a grouping."""
+        ...
+
+    def least(self, suppressed: int, total: int) -> float:
+        """What a grouping costs at least that suppresses so many rows or more."""
         ...
 
 
@@ -208,6 +216,10 @@ class Discernibility:
         alike = int(grouping.rows @ grouping.rows) + grouping.suppressed * grouping.total
         return alike / grouping.total**2
 
+    def least(self, suppressed: int, total: int) -> float:
+        """Each suppressed row costs as much as all rows, any other one or more."""
+        return (suppressed * total + total - suppressed) / total**2
+
 
 @dataclass(frozen=True, slots=True)
 class AverageClassSize:
@@ -223,6 +235,10 @@ class AverageClassSize:
     def value(self, grouping: Grouping) -> float:
         """Return the metric of a grouping."""
         return grouping.total / (len(grouping.rows) + (grouping.suppressed > 0))
+
+    def least(self, suppressed: int, total: int) -> float:
+        """Every row that leaves may be a class."""
+        return total / (total - suppressed + (suppressed > 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +256,10 @@ class Ambiguity:
         """Return the metric of a grouping."""
         covered = np.exp(grouping.log_leaves - grouping.log_all_leaves)
         return float(grouping.rows @ covered + grouping.suppressed) / grouping.total
+
+    def least(self, suppressed: int, total: int) -> float:
+        """A suppressed row costs 1."""
+        return suppressed / total
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +285,10 @@ class KullbackLeibler:
         guess = np.log(rows / total) - spread
         nats = float(original @ np.log(original)) - float((rows / total) @ guess)
         return max(nats, 0.0) / float(np.log(2.0))
+
+    def least(self, suppressed: int, total: int) -> float:  # noqa: ARG002 - it hangs on which rows
+        """Nothing is known from their number."""
+        return 0.0
 
 
 METRICS: dict[str, Metric] = {

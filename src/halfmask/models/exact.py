@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 from numbers import Rational
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ _DIGITS = 60
 _HUGE = Fraction(2**256)  # above every quotient of counts
 
 
+@lru_cache(maxsize=1024, typed=True)
 def fraction(value: ParameterNumber) -> Fraction:
     """The number as it was written: ``0.1`` is one tenth."""
     if isinstance(value, Rational):

@@ -145,9 +145,9 @@ class HouseholdKAnonymity(Model):
         """Tell for each class whether it holds ``k`` households."""
         return pass_empty(classes, self._households(classes) >= self.k)
 
-    def unavoidable(self, classes: Classes, limit: int) -> int:  # noqa: ARG002 - one signature
-        """A lower bound of the rows that any finer grouping must lose: no part holds more."""
-        return int(classes.rows[self._households(classes) < self.k].sum())
+    def unavoidable(self, classes: Classes, limit: int) -> NDArray[np.int64]:  # noqa: ARG002
+        """Per class, the rows that any finer grouping must lose: no part holds more."""
+        return np.where(self._households(classes) < self.k, classes.rows, 0)
 
     def check(self, classes: Classes) -> Verdict:
         """Return the verdict on ``classes``; achieved is the fewest households of a class."""
@@ -223,20 +223,19 @@ class AlphaKAnonymity(Model):
         rare = at_most(*self._shares(classes), fraction(self.alpha))
         return pass_empty(classes, rare & (classes.people >= self.k))
 
-    def unavoidable(self, classes: Classes, limit: int) -> int:  # noqa: ARG002 - one signature
-        """A lower bound of the rows that any finer grouping must lose.
+    def unavoidable(self, classes: Classes, limit: int) -> NDArray[np.int64]:  # noqa: ARG002
+        """Per class, how many rows any finer grouping must lose at least.
 
         Parts of a class of fewer than k people are no larger. In any other, x of its n rows must
         go until c - x <= alpha (n - x), with c the count of the value that prevails.
         """
         alpha = float(self.alpha)
-        small = classes.people < self.k
-        lost = classes.rows[small].sum()
+        lost = np.zeros(len(classes), dtype=np.int64)
         if alpha < 1:
             counts, rows = self._shares(classes)
-            surplus = (counts - alpha * rows)[~small] / (1 - alpha)
-            lost += np.ceil(surplus[surplus > 0] - 1e-6).sum()
-        return int(lost)
+            surplus = np.ceil((counts - alpha * rows) / (1 - alpha) - 1e-6)
+            lost = np.maximum(surplus, 0).astype(np.int64)
+        return np.where(classes.people < self.k, classes.rows, lost)
 
     def check(self, classes: Classes) -> Verdict:
         """Return the verdict on ``classes``; achieved is the highest share."""

@@ -132,14 +132,14 @@ class LDiversity(Model):
             column=self.column, values=math.ceil(self.l), missing=self.missing == "value"
         )
 
-    def unavoidable(self, classes: Classes, limit: int) -> int:  # noqa: ARG002 - one signature
-        """A lower bound of the rows that any finer grouping must lose.
+    def unavoidable(self, classes: Classes, limit: int) -> NDArray[np.int64]:  # noqa: ARG002
+        """Per class, the rows that any finer grouping must lose.
 
         Every kind needs at least l different values, which parts of a class cannot have if the
         class has not.
         """
         held = value_histogram(classes, self.column, self.missing)
-        return int(classes.rows[np.diff(held.starts) < math.ceil(self.l)].sum())
+        return np.where(np.diff(held.starts) < math.ceil(self.l), classes.rows, 0)
 
     def check(self, classes: Classes) -> Verdict:
         """Return the verdict on ``classes``; achieved is the highest l that they satisfy."""

@@ -40,6 +40,61 @@ if TYPE_CHECKING:
 
 
 _ONE = (Fraction(1), Fraction(1))
+_HUGE = Fraction(2**256)  # above every quotient of counts
+_SLACK = 1e-9  # far above what rounding adds up to: a bound of lost rows is never too high
+_SAFE = 2**62
+
+
+# What any finer grouping loses. Let C of N rows hold a value, and at most L rows be lost. The share
+# of those that leave is then p <= C / (N - L), so that parts of a class which stay hold at most a
+# share u of the value, u growing with p. Of n rows of a class, c of which hold the value, x leave,
+# x(v) of each value: c(v) - x(v) <= u(v) (n - x) for each v. Summed over the values,
+# x >= f(x) = sum max(0, c(v) - u(v) (n - x)). As f grows with x, f(0), f(f(0)) ... are lower
+# bounds too. For one value it is x >= (c - u n) / (1 - u).
+
+
+def _shares(values: Histogram, limit: int) -> NDArray[np.float64]:
+    """Per value, the largest share that it can have when at most ``limit`` rows are lost."""
+    total = values.totals()
+    return np.minimum(total / max(int(total.sum()) - limit, 1), 1.0)
+
+
+def _surplus(
+    values: Histogram, most: NDArray[np.float64], least: NDArray[np.float64] | None = None
+) -> NDArray[np.int64]:
+    """Per class, a lower bound of the rows to lose until every value keeps to its shares."""
+    from halfmask.kernels import survivors
+
+    high = np.minimum(most * (1 + _SLACK), 1.0)
+    low = np.zeros(values.domain) if least is None else least * (1 - _SLACK)
+    return np.asarray(survivors.surplus(values.starts, values.values, values.counts, high, low))
+
+
+def _survivors(
+    values: Histogram,
+    kept: NDArray[np.bool_],
+    factor: Fraction,
+    *,
+    downward: bool = False,
+    complete: bool = False,
+    capped: bool = False,
+) -> NDArray[np.bool_] | None:
+    """The classes of ``kept`` that stay; None where exact integers must decide."""
+    from halfmask.kernels import survivors
+
+    size = int(values.counts.sum())
+    # With a bound downward equality fails, which the kernel leaves to Python's integers.
+    fits = not downward and size * size * max(factor.numerator, factor.denominator) < _SAFE
+    if size * size >= _SAFE or factor > _HUGE:
+        return None
+    ratio = (factor.numerator, factor.denominator) if fits else (0, 0)
+    left = kept.copy()
+    totals = values.totals() if kept.all() else values.select(kept).totals()
+    decided = survivors.stay_likely(
+        values.starts, values.values, values.counts, totals, left,
+        float(factor), downward, complete, capped, *ratio,
+    )  # fmt: skip
+    return left if decided else None
 
 
 @register
@@ -125,6 +180,28 @@ class DeltaDisclosure(Model):
             achieved=self._achieved(classes, values),
             note=self._note(values),
         )
+
+    def unavoidable(self, classes: Classes, limit: int) -> NDArray[np.int64]:
+        """Per class, how many rows any finer grouping must lose, if it may lose ``limit`` in all.
+
+        With u = b^delta p. Where no value may be absent and one must remain (C > L), parts that
+        stay hold more than a share w = p / b^delta of it, p >= (C - L) / (N - L), so that the class
+        keeps at most c / w rows.
+        """
+        values = histogram(classes, self.column)
+        factor = float(min(self._factor()[1], _HUGE))
+        least = None
+        if self.absent == "fails":
+            total = values.totals()
+            remaining = max(int(total.sum()) - limit, 1)
+            least = np.maximum(total - limit, 0) / remaining / factor
+        return _surplus(values, _shares(values, limit) * factor, least)
+
+    def survivors(self, classes: Classes, kept: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+        """The classes of ``kept`` that stay when those that fail leave, again and again."""
+        values = histogram(classes, self.column)
+        complete = self.absent == "fails"
+        return _survivors(values, kept, self._factor()[0], downward=True, complete=complete)
 
     def _factor(self) -> tuple[Fraction, Fraction]:
         """Bounds of b^delta."""
@@ -214,6 +291,23 @@ class BetaLikeness(Model):
         if self.kind == "enhanced":
             passing &= _within_caps(values)
         return pass_empty(classes, passing)
+
+    def unavoidable(self, classes: Classes, limit: int) -> NDArray[np.int64]:
+        """Per class, how many rows any finer grouping must lose, if it may lose ``limit`` in all.
+
+        With u = p (1 + beta) or p (1 + min(beta, -ln p)): both grow with p.
+        """
+        values = histogram(classes, self.column)
+        share = _shares(values, limit)
+        most = share * (1 + float(min(fraction(self.beta), _HUGE)))
+        if self.kind == "enhanced":
+            most = np.minimum(most, share * (1 - np.log(np.where(share > 0, share, 1.0))))
+        return _surplus(values, most)
+
+    def survivors(self, classes: Classes, kept: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+        """The classes of ``kept`` that stay when those that fail leave, again and again."""
+        values = histogram(classes, self.column)
+        return _survivors(values, kept, 1 + fraction(self.beta), capped=self.kind == "enhanced")
 
     def check(self, classes: Classes) -> Verdict:
         """Return the verdict on ``classes``; achieved is the largest gain.

@@ -98,8 +98,8 @@ class PersonalKAnonymity(Model):
         demands = highest_demands(classes, "k", self.default)
         return pass_empty(classes, classes.people >= demands)
 
-    def unavoidable(self, classes: Classes, limit: int) -> int:  # noqa: ARG002 - one signature
-        """A lower bound of the rows that any finer grouping must lose.
+    def unavoidable(self, classes: Classes, limit: int) -> NDArray[np.int64]:  # noqa: ARG002
+        """Per class, the rows that any finer grouping must lose.
 
         No part of a class holds more people than the class: whoever demands more must go.
         """
@@ -107,9 +107,9 @@ class PersonalKAnonymity(Model):
 
     def shortfall(self, classes: Classes) -> str:
         """Say by counts how far ``classes`` fall short; a demand is a person's own affair."""
-        rows = int(classes.rows.sum())
+        rows, short = int(classes.rows.sum()), int(self.unavoidable(classes, 0).sum())
         return (
-            f"{self.unavoidable(classes, 0)} of {rows} rows are of people who demand more than the "
+            f"{short} of {rows} rows are of people who demand more than the "
             "closest recoding can give; ask them for less"
         )
 
@@ -186,8 +186,8 @@ class PersonalLDiversity(Model):
         demands = highest_demands(classes, "l", self.default, self.column)
         return pass_empty(classes, self._values(classes) >= demands)
 
-    def unavoidable(self, classes: Classes, limit: int) -> int:  # noqa: ARG002 - one signature
-        """A lower bound of the rows that any finer grouping must lose: those who demand more."""
+    def unavoidable(self, classes: Classes, limit: int) -> NDArray[np.int64]:  # noqa: ARG002
+        """Per class, the rows that any finer grouping must lose: those who demand more."""
         return rows_short(classes, "l", self.default, self._values(classes), self.column)
 
     def check(self, classes: Classes) -> Verdict:

@@ -228,14 +228,14 @@ def rows_short(
     default: float | None,
     given: NDArray[np.int64],
     of: str = "",
-) -> int:
-    """How many rows are of people who demand more than is ``given`` in their class."""
+) -> NDArray[np.int64]:
+    """Per class, how many rows are of people who demand more than is ``given`` in it."""
     stated = _stated(classes, demand, default, of)
     if stated is None:
-        return int(classes.rows[given < (default or 0)].sum())
+        return np.where(given < (default or 0), classes.rows, 0)
     demands, asked = stated
     more = asked[demands.values] > np.repeat(given, np.diff(demands.starts))
-    return int(demands.counts[more].sum())
+    return reduce(np.add, np.where(more, demands.counts, 0), demands.starts)
 
 
 _INTEGERS_UP_TO = 200_000

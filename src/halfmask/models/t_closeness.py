@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.table.classes import Classes, Histogram
+    from halfmask.table.hierarchy import Hierarchy
     from halfmask.table.table import Table
 
 
@@ -107,11 +108,9 @@ class TCloseness(Model):
             return self
         return replace(self, distance=usual_distance(table, self.column))
 
-    def _for(self, values: Histogram) -> TCloseness:
-        """The same for a histogram, which knows whether its values are numbers."""
-        if self.distance is not None:
-            return self
-        return replace(self, distance="equal" if values.numbers is None else "ordered")
+    def _distance(self, values: Histogram) -> Literal["equal", "ordered", "hierarchical"]:
+        """The distance; a histogram knows whether its values are numbers."""
+        return self.distance or ("equal" if values.numbers is None else "ordered")
 
     def faults(self, table: Table) -> list[str]:
         """Say where the column lacks what the distance needs."""
@@ -135,8 +134,7 @@ class TCloseness(Model):
         return pass_empty(classes, at_most(moved, full, fraction(self.t)))
 
     def _moved(self, classes: Classes) -> Ratio:
-        way = self._for(value_histogram(classes, self.column, self.missing)).distance
-        assert way is not None  # noqa: S101 - it was just settled
+        way = self._distance(value_histogram(classes, self.column, self.missing))
         return distances(classes, self.column, way, self.missing)
 
     def kernel_demand(self, table: Table) -> KernelDemand | None:
@@ -147,35 +145,56 @@ class TCloseness(Model):
         )
         return stated if equally else None
 
-    def unavoidable(self, classes: Classes, limit: int) -> int:
-        """A lower bound of the rows that any finer grouping must lose, if it may lose ``limit``.
+    def unavoidable(self, classes: Classes, limit: int) -> NDArray[np.int64]:
+        """Per class, how many rows any finer grouping must lose, if it may lose ``limit`` in all.
 
         Losing a share s of all rows moves the table's distribution by at most s, and the rows that
         a class keeps lie within t of it, so a class at distance d loses at least the share
         (d - t - s) / (1 - t - s) of its rows; both of the rows whose value counts.
         """
         values = value_histogram(classes, self.column, self.missing)
-        total = values.totals()
-        if (
-            self._for(values).distance == "ordered"
-            and total[total > 0].min(initial=limit + 1) <= limit
-        ):
-            return 0  # a value could vanish, which would change the scale
+        total, nothing = values.totals(), np.zeros(len(classes), dtype=np.int64)
+        if self._distance(values) == "ordered" and total[total > 0].min(initial=limit + 1) <= limit:
+            return nothing  # a value could vanish, which would change the scale
         moved, full = self._moved(classes)
         slack = float(self.t) + limit / max(int(total.sum()), 1) + 1e-9
         if slack >= 1:
-            return 0
-        live = occupied_classes(classes)
-        away = moved[live].astype(np.float64) / full[live].astype(np.float64)
-        lost = reduce(np.add, values.counts, values.starts)[live] * (away - slack) / (1 - slack)
-        return int(np.ceil(lost[lost > 0] - 1e-6).sum())
+            return nothing
+        away = moved.astype(np.float64) / np.maximum(full, 1).astype(np.float64)
+        lost = reduce(np.add, values.counts, values.starts) * (away - slack) / (1 - slack)
+        return np.asarray(np.maximum(np.ceil(lost - 1e-6), 0), dtype=np.int64)
+
+    def survivors(self, classes: Classes, kept: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+        """The classes of ``kept`` that stay when those that fail leave, again and again."""
+        from halfmask.kernels import survivors
+
+        values, t = value_histogram(classes, self.column, self.missing), fraction(self.t)
+        way = self._distance(values)
+        maps = np.arange(values.domain, dtype=np.int32)[None]
+        if way == "hierarchical" and values.hierarchy is not None:
+            maps = values.hierarchy.maps[: _levels(values.hierarchy)]
+        scale = values.domain if way == "ordered" else len(maps)
+        size = int(values.counts.sum())
+        if 4 * scale * size * size * t.denominator >= _SAFE or scale > _WRITTEN_OUT:
+            return None
+        left = kept.copy()
+        total = values.totals() if kept.all() else values.select(kept).totals()
+        totals = np.zeros((len(maps), int(maps.max(initial=0)) + 1), dtype=np.int64)
+        for level, labels in enumerate(maps):
+            np.add.at(totals[level], labels, total)
+        survivors.stay_close(
+            values.starts, values.values, values.counts, np.ascontiguousarray(maps), totals, left,
+            way == "ordered", t.numerator, t.denominator,
+        )  # fmt: skip
+        return left
 
     def check(self, classes: Classes) -> Verdict:
         """Return the verdict on ``classes``; achieved is the largest distance."""
+        values = value_histogram(classes, self.column, self.missing)
         live = occupied_classes(classes)
         moved, full = self._moved(classes)
         return judge(
-            self._for(value_histogram(classes, self.column, self.missing)),
+            replace(self, distance=self._distance(values)),
             classes,
             pass_empty(classes, at_most(moved, full, fraction(self.t))),
             required=self.t,
@@ -202,6 +221,7 @@ def usual_distance(table: Table, name: str) -> Literal["equal", "ordered"]:
 # comparison with a threshold is exact. Only values that occur count as values of the column.
 
 _SAFE = 2**62
+_WRITTEN_OUT = 256  # up to so many ordered values a class is written out value by value
 
 Ratio = tuple["NDArray[Any]", "NDArray[Any]"]
 
@@ -259,8 +279,7 @@ def hierarchical(values: Histogram, column: str) -> Ratio:
             f"Column {column!r} has no hierarchy, which the hierarchical distance needs: "
             "declare one in the schema."
         )
-    # Where the top level keeps several labels, the root stands one level above it.
-    levels = max(tree.height if len(tree.labels[-1]) == 1 else tree.height + 1, 1)
+    levels = _levels(tree)
     maps, total = tree.maps[:levels], values.totals()
     known = max(len(labels) for labels in tree.labels)
     totals = np.zeros((len(maps), known), dtype=np.int64)
@@ -282,6 +301,11 @@ def hierarchical(values: Histogram, column: str) -> Ratio:
             codes, counts.astype(object), starts, totals[level], rows, size
         )
     return moved, full
+
+
+def _levels(tree: Hierarchy) -> int:
+    """How many levels stand below the root; one above the top where that keeps several labels."""
+    return max(tree.height if len(tree.labels[-1]) == 1 else tree.height + 1, 1)
 
 
 def _relabel(

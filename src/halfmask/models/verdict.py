@@ -397,9 +397,23 @@ class Model(Protocol):
         """Return the verdict on ``classes``."""
         ...
 
-    def unavoidable(self, classes: Classes, limit: int) -> int:  # noqa: ARG002 - 0 always holds
-        """A lower bound of the rows that any finer grouping must lose, if it may lose ``limit``."""
-        return 0
+    def unavoidable(self, classes: Classes, limit: int) -> NDArray[np.int64]:  # noqa: ARG002
+        """Per class, how many of its rows any finer grouping must lose, if it may lose ``limit``.
+
+        A lower bound; 0 always holds.
+        """
+        return np.zeros(len(classes), dtype=np.int64)
+
+    def survivors(
+        self,
+        classes: Classes,  # noqa: ARG002 - most have no kernel
+        kept: NDArray[np.bool_],  # noqa: ARG002
+    ) -> NDArray[np.bool_] | None:
+        """The classes of ``kept`` that stay when those that fail leave until none does.
+
+        None: not known faster than by ``passes``, again and again.
+        """
+        return None
 
     def shortfall(self, classes: Classes) -> str:  # noqa: ARG002 - the verdict says it
         """How far ``classes`` fall short, in words of its own; empty: the verdict's figures."""

@@ -1,0 +1,204 @@
+"""Which classes stay when each must resemble all that stay: the compiled loop of three models.
+
+Classes that fail leave together, which changes the totals, and the others are compared again, until
+none fails. Counts are integers; where floats would have to decide a comparison that lies too close
+to its threshold, the kernel gives up and Python's integers decide.
+
+Also here: how many rows each class must lose until no value is too frequent or too rare in it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from halfmask.kernels.compiler import integers, kernel, reals, zeros
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+CLOSE = 2.0**-45  # floats decide what differs by more than this; their error is far below
+
+ROUNDS = 16
+
+
+@kernel
+def stay_close(
+    starts: NDArray[np.int64],
+    values: NDArray[np.int32],
+    counts: NDArray[np.int64],
+    maps: NDArray[np.int32],
+    totals: NDArray[np.int64],
+    kept: NDArray[np.bool_],
+    ordered: bool,  # noqa: FBT001 - numba takes no keyword-only parameters
+    num: int,
+    den: int,
+) -> None:
+    """Take out of ``kept`` what is farther than num / den from all that is kept (t-closeness).
+
+    ``maps`` gives the label of each value on each level, ``totals`` how often each occurs among the
+    kept; of ordered values there is one level. A class without counted rows is 1 apart.
+    """
+    levels, width = maps.shape[0], totals.shape[1]
+    inside, leaving = zeros(width), integers(len(kept))
+    gone = 1
+    while gone:
+        gone = size = known = 0
+        for label in range(width):
+            size += totals[0, label]
+            known += 1 if totals[0, label] > 0 else 0
+        for i in range(len(kept)):
+            if not kept[i]:
+                continue
+            n = moved = 0
+            for e in range(starts[i], starts[i + 1]):
+                n += counts[e]
+            for level in range(levels):
+                for e in range(starts[i], starts[i + 1]):
+                    inside[maps[level, values[e]]] += counts[e]
+                if ordered:
+                    here = everywhere = 0
+                    for label in range(width):
+                        if totals[0, label]:
+                            here += inside[label]
+                            everywhere += totals[0, label]
+                            moved += abs(here * size - everywhere * n)
+                else:
+                    missing = size
+                    for e in range(starts[i], starts[i + 1]):
+                        label = maps[level, values[e]]
+                        if inside[label]:
+                            moved += abs(inside[label] * size - totals[level, label] * n)
+                            missing -= totals[level, label]
+                            inside[label] = 0
+                    moved += missing * n
+                for e in range(starts[i], starts[i + 1]):
+                    inside[maps[level, values[e]]] = 0
+            full = size * n * (max(known - 1, 1) if ordered else 2 * levels)
+            if n == 0:
+                moved = full = 1
+            if moved * den > full * num:
+                leaving[gone] = i
+                gone += 1
+        for j in range(gone):
+            i = leaving[j]
+            kept[i] = False
+            for level in range(levels):
+                for e in range(starts[i], starts[i + 1]):
+                    totals[level, maps[level, values[e]]] -= counts[e]
+
+
+@kernel
+def stay_likely(
+    starts: NDArray[np.int64],
+    values: NDArray[np.int32],
+    counts: NDArray[np.int64],
+    totals: NDArray[np.int64],
+    kept: NDArray[np.bool_],
+    factor: float,
+    downward: bool,  # noqa: FBT001
+    complete: bool,  # noqa: FBT001
+    capped: bool,  # noqa: FBT001
+    num: int,
+    den: int,
+) -> bool:
+    """Take out of ``kept`` where a value is too frequent against all that is kept.
+
+    A share q in the class may be at most factor p of the share p of all; ``downward``: and at least
+    p / factor; ``complete``: and no value may be absent; ``capped``: and at most p (1 - ln p). The
+    factor is num / den where the products fit, else num is 0. False: a comparison was too close.
+    """
+    leaving = integers(len(kept))
+    caps = reals(len(totals), 0.0)
+    gone = 1
+    while gone:
+        gone = size = known = 0
+        for v in range(len(totals)):
+            size += totals[v]
+            known += 1 if totals[v] > 0 else 0
+        for v in range(len(totals)):
+            if capped and totals[v]:
+                share = totals[v] / size
+                caps[v] = share * (1.0 - np.log(share))
+        for i in range(len(kept)):
+            if not kept[i]:
+                continue
+            n = 0
+            for e in range(starts[i], starts[i + 1]):
+                n += counts[e]
+            fails = complete and starts[i + 1] - starts[i] < known
+            e = starts[i]
+            while not fails and e < starts[i + 1]:
+                here, everywhere = counts[e] * size, totals[values[e]] * n
+                most = everywhere * factor
+                if abs(here - most) > CLOSE * most:
+                    fails = here > most
+                elif num:
+                    fails = here * den > everywhere * num
+                else:
+                    return False
+                if downward:
+                    most = here * factor
+                    if abs(everywhere - most) <= CLOSE * most:
+                        return False
+                    fails = fails or everywhere > most
+                if capped:
+                    most = caps[values[e]] * n
+                    if abs(counts[e] - most) <= CLOSE * most:
+                        return False
+                    fails = fails or counts[e] > most
+                e += 1
+            if fails:
+                leaving[gone] = i
+                gone += 1
+        for j in range(gone):
+            i = leaving[j]
+            kept[i] = False
+            for e in range(starts[i], starts[i + 1]):
+                totals[values[e]] -= counts[e]
+    return True
+
+
+@kernel
+def surplus(
+    starts: NDArray[np.int64],
+    values: NDArray[np.int32],
+    counts: NDArray[np.int64],
+    most: NDArray[np.float64],
+    least: NDArray[np.float64],
+) -> Any:
+    """Per class, how many rows must go until each value has a share from ``least`` to ``most``.
+
+    A lower bound, if parts of the class are looked at each; see ``halfmask.models.likeness``.
+    """
+    needed = 0
+    for v in range(len(least)):
+        needed += 1 if least[v] > 0 else 0
+    out = zeros(len(starts) - 1)
+    for i in range(len(out)):
+        n = held = 0
+        for e in range(starts[i], starts[i + 1]):
+            n += counts[e]
+            held += 1 if least[values[e]] > 0 else 0
+        if held < needed:
+            out[i] = n
+            continue
+        lost = 0.0
+        for e in range(starts[i], starts[i + 1]):
+            high, low = most[values[e]], least[values[e]]
+            if high < 1:
+                lost = max(lost, (counts[e] - high * n) / (1 - high))
+            if low > 0:
+                lost = max(lost, n - counts[e] / low)
+        before = -1.0
+        for _ in range(ROUNDS):
+            if lost - before < 0.01:
+                break
+            before = lost
+            total = 0.0
+            for e in range(starts[i], starts[i + 1]):
+                total += max(counts[e] - most[values[e]] * (n - before), 0.0)
+            lost = max(before, total)
+        out[i] = min(np.int64(np.ceil(lost)), n)
+    return out
