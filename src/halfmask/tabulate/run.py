@@ -324,7 +324,7 @@ def withhold_cells(
 
     Args:
         task: the counts.
-        time_limit: seconds for the search.
+        time_limit: seconds of processor for the search.
         cost: what is kept small: the withheld ``"values"``, or the number of ``"cells"``.
         sole: whether those who contribute to a cell alone are taken to know its figure; by
             default in sums.
