@@ -34,7 +34,8 @@ def price_of_change(
         return np.inf
     if after == 0.0 or held[cell] != 0.0:
         return 0.0
-    return price[cell]
+    asked: float = price[cell]
+    return asked
 
 
 @kernel

@@ -87,7 +87,7 @@ def tabulate(
         options: what the method takes: ``time_limit``, ``cost``, ``sole`` (suppress); ``base``,
             ``time_limit`` (round), ``base`` (random-round); ``variance``, ``maximum``, ``least``,
             ``record_keys``, ``secret`` (cell-key); ``epsilon``, ``delta``, ``domains``,
-            ``rows_per_person``, ``accountant``, ``insist`` (dp).
+            ``rows_per_person``, ``accountant``, ``insist``, ``period``, ``through`` (dp).
 
     Raises:
         SchemaError: a column is not there or must not leave.

@@ -196,7 +196,7 @@ class _Search:
         held, random = self._set, self._random
         if len(held.moves) < len(self.targets):
             return best  # some are safe without a move that is known: what is withheld must stay
-        most, start = 40 * len(self.targets), clock.left
+        most, start = 200 * len(self.targets), clock.left
         least = 0.1 * clock.limit
         warm = _WARMTH * _mean(held.products.full[(held.used > 0) & ~self.problem.primary])
         lowest, kept = held.cost, dict(held.moves)
