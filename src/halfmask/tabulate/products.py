@@ -201,7 +201,8 @@ class MoveSet:
 
     def users(self, cell: int) -> list[int]:
         """The targets whose moves use a cell."""
-        return np.flatnonzero(self._uses[:, cell]).tolist()
+        found: list[int] = np.flatnonzero(self._uses[:, cell]).tolist()
+        return found
 
     def neighbors(self, target: int) -> NDArray[np.int64]:
         """The targets whose moves share more than one cell with that of a target."""
