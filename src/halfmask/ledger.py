@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 GRANT, RAISE, BIND, SPEND = "create", "raise", "bind", "spend"
 SALT, ANSWER = "answers", "answer"
 SERIES, RELEASE = "series", "release"
-_KINDS = {GRANT, RAISE, BIND, SPEND, SALT, ANSWER, SERIES, RELEASE}
+CONTINUAL = "counts over time"
+_KINDS = {GRANT, RAISE, BIND, SPEND, SALT, ANSWER, SERIES, RELEASE, CONTINUAL}
 _WAIT = 60.0  # seconds to wait for another process
 _MARK, _VERSION = 0x484D424C, 3  # SQLite's application_id and user_version
 _MAGIC = b"SQLite format 3\0"

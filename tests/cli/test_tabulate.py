@@ -52,6 +52,38 @@ def test_a_table_is_written_and_audited(people, tmp_path):
     assert json.loads(audit.stdout)["holds"] is True
 
 
+def test_without_a_file_the_published_table_is_printed_and_no_withheld_figure(people):
+    done = run(people, "--by", "city,sex", "--threshold", 7)
+    assert done.exception is None, done.exception
+    shown = done.stdout.split("Table (figures for the controller)")[0]
+    assert "Published table" in shown
+    drawn = shown.replace("\u2502", "|").splitlines()
+    lines = [[part.strip() for part in line.strip("| ").split("|")] for line in drawn]
+    cells = {(line[0], line[1]): line[2] for line in lines if len(line) == 3}
+    # 30 people live in each city; of 60 every fifth is m: 6 in a and 6 in b, below 7.
+    assert cells["a", "m"] == cells["b", "m"] == "withheld"
+    assert cells["a", "Total"] == cells["b", "Total"] == "30"
+    assert cells["Total", "Total"] == "60"
+
+
+def test_counts_over_time_are_paid_once(people, tmp_path):
+    public = tmp_path / "public.toml"
+    public.write_text('sex = ["f", "m"]\ncity = ["a", "b"]\n', encoding="utf-8")
+    ledger = tmp_path / "people.ledger"
+    words = [people, "--by", "sex", "--method", "dp", "--epsilon", 1, "--domains", public,
+             "--ledger", ledger, "--period", "city"]  # fmt: skip
+    first = run(*words, "--grant", 1, "--through", "a")
+    assert first.exception is None, first.exception
+    second = run(*words, "--through", "b", "--json")
+    assert second.exception is None, second.exception
+    document = json.loads(second.stdout)
+    assert document["parameters"]["through"] == "b"
+    assert any("Nothing was spent" in note for note in document["notes"])
+    wrong = run(*words, "--through", "c")
+    assert isinstance(wrong.exception, HalfmaskError)
+    assert "last period that is over" in str(wrong.exception)
+
+
 def test_an_audit_that_finds_something_ends_with_2(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("sex,n\nf,x\nm,7\nTotal,9\n", encoding="utf-8")

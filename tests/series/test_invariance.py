@@ -347,3 +347,16 @@ def test_who_stands_among_counterfeits_alone_shows_no_value_of_their_own(tmp_pat
     for rows in made:
         assert not any("97" in str(label) for label in rows["age"].to_pylist())
         assert "pilot" not in rows["job"].to_pylist()
+
+
+def test_people_with_several_rows_are_refused_with_their_number(tmp_path):
+    columns = {
+        "id": ["p1", "p1", "p2", "p2", "p3", None],
+        "age": [20, 21, 30, 31, 40, 41],
+        "ill": ["flu", "gout", "flu", "gout", "flu", "gout"],
+    }
+    table = hm.read(columns, SCHEMA)
+    ledger = tmp_path / "s.ledger"
+    with pytest.raises(hm.errors.InputError, match="2 people have several rows, and 1 rows name"):
+        hm.anonymize(table, hm.MInvariance(2, "ill"), previous=ledger)
+    assert not ledger.exists()

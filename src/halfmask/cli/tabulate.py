@@ -31,8 +31,10 @@ _METHOD_OPTIONS = {
     "round": ("base", "time_limit"),
     "random-round": ("base",),
     "cell-key": ("variance", "maximum", "least", "record_keys", "secret"),
-    "dp": ("epsilon", "delta", "domains", "rows_per_person"),
+    "dp": ("epsilon", "delta", "domains", "rows_per_person", "period", "through"),
 }
+
+_LINES = 60  # of a table that is shown where no file is named
 
 
 @click.command("tabulate")
@@ -71,6 +73,10 @@ _METHOD_OPTIONS = {
 @click.option("--secret", type=click.Path(), help="cell-key: a secret file that keys derive from.")
 @budget_options
 @click.option("--ledger", type=click.Path(), help="dp: the ledger that keeps the budget.")
+@click.option("--period", metavar="COLUMN",
+              help="dp: count what came over time, by this column; one budget for all periods that "
+              "its domain lists.")  # fmt: skip
+@click.option("--through", metavar="PERIOD", help="dp: the last period that is over.")
 @click.option("--audit", is_flag=True, help="Audit FILE, a published table in long form.")
 @click.option("--with", "others", multiple=True, type=click.Path(),
               help="With --audit, another published table of the same people.")  # fmt: skip
@@ -123,6 +129,8 @@ def _tabulate(file: str, output: str | None, *, as_json: bool, given: dict[str, 
         release.report(given["report"])
         show.say(f"The report is in {given['report']}.")
     to = "stderr" if output == STDOUT else "stdout"
+    if not output and not as_json:
+        _show_published(release, given["form"])
     if isinstance(release, PrivateRelease):
         if as_json:
             show.print_document("tabulate", release.to_dict())
@@ -219,6 +227,18 @@ def _formed(release: Any, form: str) -> Any:
     by = release.parameters["by"]
     value = next(name for name in rows.column_names if name not in by)
     return cross_table(rows, by, value)
+
+
+def _show_published(release: Any, form: str) -> None:
+    """The table that may leave, or its first lines."""
+    rows = _formed(release, form)
+    names = [name for name in rows.column_names if form != "long" or name != "withheld"]
+    shown = rows.select(names).slice(0, _LINES)
+    lines = [["withheld" if one is None else one for one in line] for line in
+             zip(*(column.to_pylist() for column in shown.columns), strict=True)]  # fmt: skip
+    show.print_table("Published table", names, lines)
+    if len(rows) > _LINES:
+        show.say(f"{len(rows) - _LINES:,} more lines: -o FILE writes all, -o - prints them.")
 
 
 def _write(release: Any, path: str, form: str) -> None:

@@ -22,7 +22,13 @@ from halfmask.dp.budget import (
     zero,
 )
 from halfmask.dp.ledger import Account, BudgetGrant, BudgetLedger, Spending, require_covered
-from halfmask.errors import BudgetExceededError, InternalError, ParameterError, PrivacyError
+from halfmask.errors import (
+    BudgetExceededError,
+    InternalError,
+    LedgerError,
+    ParameterError,
+    PrivacyError,
+)
 from halfmask.table.columns import quote_names
 
 if TYPE_CHECKING:
@@ -335,6 +341,32 @@ class Accountant:
             levels=whose.levels or {},
             limits=whose.limits,
             by_person=whose.by_person,
+        )
+
+    def resume(
+        self,
+        promise: Budget,
+        purpose: str,
+        serial: int,
+        *,
+        rows_per_person: int,
+        scope: SpendingScope,
+    ) -> Allowance:
+        """The allowance of a spending before, for views that it paid for and that were not read.
+
+        Nothing is spent. Whoever asks must read each such view once only, whenever that is.
+
+        Raises:
+            LedgerError: the ledger has no such spending.
+        """
+        limit = unit(promise)
+        cost = limit if isinstance(self.granted, Concentrated) else promise
+        paid = [one for one in self._account().spendings if one.serial == serial]
+        if self.ledger is None or not paid or (paid[0].purpose, paid[0].amount) != (purpose, cost):
+            raise LedgerError("The ledger has not paid for this. Nothing was computed.")
+        self.ledger.require_table(scope.table)
+        return Allowance(
+            promise, limit, rows_per_person, serial, issuer=_ISSUER, by_person=scope.by_person
         )
 
     def _account(self) -> Account:

@@ -264,19 +264,26 @@ class BudgetLedger:
         require_budget("amount", amount)
         with self._file.change() as change:
             known = self._account(change.records)
-            if table and known.table and table != known.table:
-                raise LedgerError(
-                    f"The ledger {self.path.name!r} keeps the budget of another table (other "
-                    "columns or another person column): use the ledger of this one, or say that "
-                    f"the table changed with `halfmask budget bind {self.path.name} TABLE "
-                    "--reason ...`."
-                )
+            self._require_table(known, table)
             new = Spending(len(known.spendings) + 1, now(), purpose, amount, levels, part)
             require_covered(known, new, self.path.name)
             if table and not known.table:
                 change.append(BIND, {"table": table, "reason": "first use"})
             change.append(SPEND, _document(new))
             return new.serial
+
+    def require_table(self, table: str) -> None:
+        """Refuse the identity of another table than the ledger's."""
+        self._require_table(self.account(), table)
+
+    def _require_table(self, known: Account, table: str) -> None:
+        if table and known.table and table != known.table:
+            raise LedgerError(
+                f"The ledger {self.path.name!r} keeps the budget of another table (other "
+                "columns or another person column): use the ledger of this one, or say that "
+                f"the table changed with `halfmask budget bind {self.path.name} TABLE "
+                "--reason ...`."
+            )
 
     def raise_to(self, amount: Budget, reason: str, *, insist: bool = False) -> None:
         """Grant more, by the controller, with a reason; nothing that was spent is forgotten."""

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from halfmask.dp.accountant import Allowance
     from halfmask.dp.budget import Budget
+    from halfmask.dp.continual import ContinualCount, Node
     from halfmask.dp.domain import Domain
     from halfmask.table.table import Table
 
@@ -136,6 +137,30 @@ class GuardedRows:
         self.allowance.charge(ViewCost(what, type(mechanism).__name__, mechanism.cost, variance))
         noisy = mechanism.apply(self._exact(columns), self._sampler)
         return NoisyCounts(tuple(columns), noisy, mechanism.variance)
+
+    def count_nodes(
+        self, period: str, columns: Sequence[str], tree: ContinualCount, nodes: Sequence[Node]
+    ) -> dict[Node, NDArray[np.int64]]:
+        """Noisy tables of counts over ``columns`` of some nodes of a tree over ``period``.
+
+        Every level is charged whole: a row stands in one node of each, whichever are counted now.
+        Each node must be counted once only.
+        """
+        mechanism = noise(self.limit / tree.levels, self.allowance.rows_per_person)
+        variance = Fraction(mechanism.variance).limit_denominator(10**6)
+        what = " x ".join(columns)
+        for level in range(tree.levels):
+            view = f"{what} by {period}, level {level + 1} of {tree.levels}"
+            self.allowance.charge(
+                ViewCost(view, type(mechanism).__name__, mechanism.cost, variance)
+            )
+        if not nodes:
+            return {}
+        exact = self._exact((period, *columns))
+        return {
+            node: mechanism.apply(exact[slice(*tree.span(node))].sum(axis=0), self._sampler)
+            for node in nodes
+        }
 
     def grouped(self, maps: Mapping[str, NDArray[np.int64]]) -> GuardedRows:
         """The same rows after each column's codes went through a public map."""
@@ -236,20 +261,31 @@ def guarded_rows(
     allowance: Allowance,
     *,
     sampler: Sampler | None = None,
+    first_by: str | None = None,
 ) -> GuardedRows:
-    """Lock the rows of ``table`` behind noisy views; extra rows of one person are left out."""
+    """Lock the rows of ``table`` behind noisy views; extra rows of one person are left out.
+
+    Which rows of a person stay is drawn, or, with ``first_by``, they are those that come first in
+    that column, which are the same whenever the table is read.
+    """
     drawn = sampler or Sampler()
     allowance.secure = allowance.secure and drawn.secure
-    kept = bounded_rows(table, allowance.rows_per_person, drawn)
     codes = {name: encoded(table, name, domain) for name, domain in domains.items()}
+    first = None if first_by is None else codes[first_by]
+    kept = bounded_rows(table, allowance.rows_per_person, drawn, first)
     if kept is not None:
         codes = {name: code[kept] for name, code in codes.items()}
     sizes = {name: len(domain) for name, domain in domains.items()}
     return GuardedRows(sizes, allowance.limit, allowance, codes, drawn)
 
 
-def bounded_rows(table: Table, most: int, sampler: Sampler) -> NDArray[np.int64] | None:
-    """At most ``most`` rows of each person, drawn at random; None where no person repeats."""
+def bounded_rows(
+    table: Table, most: int, sampler: Sampler, first: NDArray[np.int32] | None = None
+) -> NDArray[np.int64] | None:
+    """At most ``most`` rows of each person, drawn at random; None where no person repeats.
+
+    With ``first`` a person's rows of the lowest numbers stay, and only equal ones are drawn from.
+    """
     if table.schema.person is None:
         return None
     person = table.encode(table.schema.person)
@@ -257,6 +293,8 @@ def bounded_rows(table: Table, most: int, sampler: Sampler) -> NDArray[np.int64]
     if len(person.values) == len(person.codes) and not missing:
         return None
     order = sampler.permutation(len(person.codes))
+    if first is not None:
+        order = order[np.argsort(first[order], kind="stable")]
     order = order[np.argsort(person.codes[order], kind="stable")]
     codes = person.codes[order]
     first = np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]])

@@ -205,10 +205,17 @@ def _require_columns(table: Table, invariance: MInvariance) -> None:
             "series: fill them in, or leave these people out."
         )
     people = table.encode(schema.person)
-    if people.values.null_count or len(people.values) < len(table):
+    rows = np.bincount(people.codes, minlength=len(people.values))
+    nobody = 0
+    if people.values.null_count:
+        nobody, rows = int(rows[-1]), rows[:-1]
+    several = int((rows > 1).sum())
+    if nobody or several:
         raise InputError(
-            "A series needs one row for each person: some people have none, or several. Join the "
-            "rows of a person first."
+            f"A series publishes one row for each person, by column {schema.person!r}: {several:,} "
+            f"people have several rows, and {nobody:,} rows name nobody. Whoever knows how many "
+            "rows somebody has would tell classes apart: keep one row of each person (the latest), "
+            "or join them."
         )
 
 

@@ -16,14 +16,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from halfmask.dp.accountant import Accountant, SpendingScope, whose_rows
-from halfmask.dp.budget import budget, declared_domains, given_domains, require_modest
-from halfmask.dp.domain import Bins, public_domains, require_fitting
+from halfmask.dp.accountant import Accountant, SpendingScope, unit, whose_rows
+from halfmask.dp.budget import (
+    Concentrated,
+    budget,
+    declared_domains,
+    given_domains,
+    require_modest,
+)
+from halfmask.dp.continual import ContinualCount, CountSeries
+from halfmask.dp.domain import Bins, Values, public_domains, require_fitting
 from halfmask.dp.ledger import table_identity
 from halfmask.dp.personal import IGNORED, levels_in_force, require_quiet
 from halfmask.dp.views import guarded_rows
-from halfmask.errors import InputError, ParameterError
+from halfmask.errors import InputError, ParameterError, PrivacyError, SchemaError
 from halfmask.release.candidate import NoiseCandidate
+from halfmask.release.demands import SET_ASIDE
 from halfmask.release.seal import seal
 from halfmask.release.tabulation.cells import MISSING, TOTAL, Axis, CellGrid
 from halfmask.table.table import Table
@@ -51,6 +59,8 @@ class NoiseOptions:
     rows_per_person: int = 1
     accountant: Accountant | None = None
     insist: bool = False
+    period: str | None = None
+    through: Any = None
 
 
 def tabulate_privately(
@@ -66,12 +76,18 @@ def tabulate_privately(
         raise ParameterError(
             "epsilon", "personal", "one number; people who state less are left out"
         )
-    stated = {n: d for n, d in declared_domains(table.schema).items() if n in by}
-    known = public_domains(list(by), {**stated, **given_domains(options.domains, list(by))})
+    columns = [*by, *_period_column(table, by, options)]
+    stated = {n: d for n, d in declared_domains(table.schema).items() if n in columns}
+    known = public_domains(columns, {**stated, **given_domains(options.domains, columns)})
+    periods = None if options.period is None else known.pop(options.period)
     require_fitting(known)
     grid = CellGrid(tuple(_axis(name, known[name], margins=margins) for name in by))
-    read, allowance, notes = _paid_rows(table, options, demands)
-    leaves = _consistent(guarded_rows(read, known, allowance), tuple(by))
+    facts: dict[str, Any] = {}
+    if periods is not None:
+        leaves, allowance, notes, facts = _over_time(table, known, periods, options, demands)
+    else:
+        read, allowance, notes = _paid_rows(table, options, demands)
+        leaves = _consistent(guarded_rows(read, known, allowance), tuple(by))
     values = _with_margins(leaves, grid) if margins else leaves.ravel()
     arrow = pa.table({**grid.named(), _name(by): pa.array(values.astype(np.int64))})
     return seal(
@@ -84,6 +100,7 @@ def tabulate_privately(
                 "by": list(by),
                 "rows_per_person": options.rows_per_person,
                 "margins": margins,
+                **facts,
                 **({"demands": "ignore"} if demands == "ignore" else {}),
             },
             notes,
@@ -91,6 +108,101 @@ def tabulate_privately(
             table.schema,
         )
     )
+
+
+def _over_time(
+    table: Table, known: dict[str, Domain], listed: Domain, options: NoiseOptions, demands: str
+) -> tuple[NDArray[np.int64], Allowance, tuple[str, ...], dict[str, Any]]:
+    """What came up to a period, from the tree of counts that the ledger keeps."""
+    period = str(options.period)
+    periods, through = _periods(period, listed, options.through)
+    promise = budget(options.epsilon, options.delta)
+    if levels_in_force(table.schema, demands) is not None:
+        raise PrivacyError(
+            "People state an epsilon of their own, which counts over time cannot keep: one budget "
+            f"is spent for the whole horizon. {SET_ASIDE[0].upper()}{SET_ASIDE[1:]}, or tabulate "
+            "without period."
+        )
+    require_quiet(table.schema, promise.epsilon, demands)
+    require_modest(promise, insist=options.insist)
+    tree = ContinualCount.of(len(periods), concentrated=isinstance(unit(promise), Concentrated))
+    if options.accountant is None:
+        raise ParameterError(
+            "accountant", None, "one with a ledger (--ledger), which keeps the counts so far"
+        )
+    terms = {
+        "by": {name: [str(label) for label in _labels(one)] for name, one in known.items()},
+        "period": {period: [str(one) for one in periods]},
+        "rows_per_person": options.rows_per_person,
+        "promise": promise.to_dict(),
+        "branching": tree.branching,
+        "person": table.schema.person or "",
+    }
+    series = CountSeries(options.accountant, terms)
+    identity = table_identity(table.arrow.column_names, table.schema.person)
+    allowance, begun = series.allow(
+        promise,
+        rows_per_person=options.rows_per_person,
+        scope=SpendingScope(table=identity, by_person=table.schema.person is not None),
+    )
+    # Rows of no listed period get a number behind the last, which no node covers.
+    domains: dict[str, Domain] = {**known, period: Values((*periods, None))}
+    views = guarded_rows(table, domains, allowance, first_by=period)
+    by = tuple(known)
+    shape = tuple(views.sizes[name] for name in by)
+    nodes = tree.nodes(through)
+    held = series.counts(nodes, shape, lambda some: views.count_nodes(period, by, tree, some))
+    variance = float(allowance.entries[0].variance or 0) * len(nodes)
+    notes = [IGNORED] if demands == "ignore" else []
+    notes += whose_rows(table.schema, options.rows_per_person)[:1] if not table.schema.person else [
+        f"Of each person the {options.rows_per_person:,} first rows count, over all periods."
+    ]  # fmt: skip
+    notes += [
+        "The budget was spent now, for all periods that are listed."
+        if begun
+        else "Nothing was spent: the first release of this series paid for all its periods.",
+        "It is promised as long as rows keep their period, and nobody gets a further row in a "
+        "period that was counted.",
+    ]
+    facts = {
+        "period": period,
+        "through": str(periods[through - 1]),
+        "periods": len(periods),
+        "levels": tree.levels,
+        "deviation": round(variance**0.5, 2),
+    }
+    return _whole(np.sum(held, axis=0).astype(np.float64)), allowance, tuple(notes), facts
+
+
+def _period_column(table: Table, by: Sequence[str], options: NoiseOptions) -> list[str]:
+    """The column of periods, where counts over time are asked for."""
+    if options.period is None:
+        if options.through is not None:
+            raise ParameterError("through", "(given)", "none without period, a column of periods")
+        return []
+    if options.period not in table.schema.columns:
+        raise SchemaError(f"The table has no column {options.period!r} that could say the period.")
+    if options.period in by:
+        raise ParameterError("period", options.period, "a column that does not span the table")
+    return [options.period]
+
+
+def _periods(name: str, listed: Domain, through: object) -> tuple[tuple[object, ...], int]:
+    """The public periods in the order of time, and how many are over."""
+    if not isinstance(listed, Values) or None in listed.values or listed.other is not None:
+        raise ParameterError(
+            "period", name, "a column whose domain lists all periods of the horizon in their order"
+        )
+    texts = [str(one) for one in listed.values]
+    if str(through) not in texts:
+        raise ParameterError(
+            "through", through, f"the last period that is over, as the domain of {name!r} lists it"
+        )
+    return listed.values, texts.index(str(through)) + 1
+
+
+def _labels(domain: Domain) -> list[object]:
+    return list(domain.labels) if isinstance(domain, Bins) else list(domain.values)
 
 
 def _paid_rows(
@@ -135,11 +247,7 @@ def _name(by: Sequence[str]) -> str:
 
 
 def _axis(name: str, domain: Domain, *, margins: bool) -> Axis:
-    if isinstance(domain, Bins):
-        given: list[object] = list(domain.labels)
-    else:
-        given = list(domain.values)
-    labels = [MISSING if one is None else str(one) for one in given]
+    labels = [MISSING if one is None else str(one) for one in _labels(domain)]
     sums: tuple[tuple[int, tuple[int, ...]], ...] = ()
     if margins:
         labels.append(TOTAL)

@@ -92,7 +92,7 @@ def tabulate(
         options: what the method takes: ``time_limit``, ``cost``, ``sole`` (suppress); ``base``,
             ``time_limit`` (round), ``base`` (random-round); ``variance``, ``maximum``, ``least``,
             ``record_keys``, ``secret`` (cell-key); ``epsilon``, ``delta``, ``domains``,
-            ``rows_per_person``, ``accountant``, ``insist`` (dp).
+            ``rows_per_person``, ``accountant``, ``insist``, ``period``, ``through`` (dp).
 
     Raises:
         SchemaError: a column is not there or must not leave.
@@ -362,7 +362,7 @@ def withhold_cells(
 
     Args:
         task: the counts.
-        time_limit: seconds for the search.
+        time_limit: seconds of processor for the search.
         cost: what is kept small: the withheld ``"values"``, or the number of ``"cells"``.
         sole: whether those who contribute to a cell alone are taken to know its figure; by
             default in sums.

@@ -3,13 +3,12 @@
 Definition: minimize the weight of withheld cells such that for every protected cell there is a
 table that agrees with all published figures and differs enough in that cell.
 Source: Fischetti, Salazar, "Solving the cell suppression problem on tabular data with linear
-constraints", 2001; the heuristic: Repsilber, "Preservation of confidentiality in aggregated data"
-(the hypercube method), 1994.
+constraints", 2001; the heuristic after Repsilber, 1994 (`halfmask.tabulate.products`).
 
 Every proof that a cell can be narrowed down becomes an inequality of the search. What solves all
 inequalities costs at most as much as any safe pattern: that is the bound. Small tables are solved
-so to the optimum; in large ones each cell gets the cheapest product of moves, again and again
-while that saves something.
+so to the optimum; in large ones each cell gets a cheap move, and then cells are spared one by one:
+whoever used them gets another move, while that saves something.
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halfmask.errors import PrivacyError
-from halfmask.tabulate.attack import Attack, Move, ProductMoves
+from halfmask.tabulate.attack import Attack
+from halfmask.tabulate.products import MoveSet, ProductMoves
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from halfmask.tabulate.attack import (
         ExposedCell,
         Flags,
+        Move,
         Numbers,
         ProtectionProblem,
         ProtectionTarget,
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 _NONE = 1e-9
 _CLOSE = 1e-6
 SMALL = 600  # cells up to which the optimum is looked for
+_SPARING = 0.9  # how often a cell is spared rather than moves inserted anew
+_WARMTH = 0.4  # of the mean price of a cell: how much worse a first step may be
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,25 +75,24 @@ class SuppressionPattern:
 def find_pattern(
     grid: CellGrid, problem: ProtectionProblem, *, time_limit: float = 60.0
 ) -> SuppressionPattern:
-    """The cheapest safe pattern that is found within ``time_limit`` seconds, with its bound.
+    """The cheapest safe pattern that is found within ``time_limit`` seconds of processor.
 
     Raises:
         PrivacyError: even a table without any figure would not protect everybody.
     """
-    clock = Deadline(time.monotonic(), time_limit)
+    clock = Deadline(time.thread_time(), time_limit)
     cuts = PatternCuts(problem)
     targets = problem.targets()
     for target in targets:
         cuts.add_sums(target)
     search = _Search(grid, problem, targets)
     best = search.first()
-    wanted, bound = cuts.relaxed(clock)
-    best = best.with_bound(bound)
+    best = best.with_bound(cuts.relaxed(clock)[1])
     if grid.size <= SMALL:
         best = _publish_needless(problem, best, clock, until=0.5)
         return _to_the_optimum(problem, cuts, best, clock)
     if best.gap > 0:
-        best = search.improve(best, wanted, clock).with_bound(bound)
+        best = search.improve(best, clock)
     return best
 
 
@@ -147,7 +149,7 @@ def _to_the_optimum(
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """How much time is left."""
+    """How much processor time is left: what is found does not hang on who else computes."""
 
     start: float
     limit: float
@@ -155,97 +157,87 @@ class Deadline:
     @property
     def left(self) -> float:
         """Seconds."""
-        return self.start + self.limit - time.monotonic()
+        return self.start + self.limit - time.thread_time()
 
 
 @dataclass(eq=False)
 class _Search:
-    """Patterns in which each target has a product of moves; what several use is withheld once."""
+    """Patterns in which each target has a move; what several use is withheld once."""
 
     grid: CellGrid
     problem: ProtectionProblem
     targets: list[ProtectionTarget]
     _random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
-    _moves: dict[ProtectionTarget, Move] = field(default_factory=dict)
-    _used: NDArray[np.int64] = field(init=False)
-    _products: ProductMoves = field(init=False)
+    _set: MoveSet = field(init=False)
 
     def __post_init__(self) -> None:
-        self._used = np.zeros(self.problem.size, dtype=np.int64)
-        self._products = ProductMoves(self.grid, self.problem, self._random)
+        products = ProductMoves(self.grid, self.problem, self._random)
+        self._set = MoveSet(products, self.targets)
 
     def first(self) -> SuppressionPattern:
-        """The cheapest moves one by one, the farthest first; then the rest by programs."""
-        alone = self._insert(sorted(self.targets, key=lambda t: -t.amount))
-        moves = dict(self._moves)
-        withheld = _by_programs(self.problem, self._withheld(), alone, moves)
+        """Cheap moves one by one, the farthest first; then the rest by programs."""
+        alone = []
+        for place in sorted(range(len(self.targets)), key=lambda i: -self.targets[i].amount):
+            move = self._set.products.cheapest(self.targets[place])
+            if move is None:
+                alone.append(place)
+            else:
+                self._set.put(place, move)
+        moves = {self.targets[place]: move for place, move in self._set.moves.items()}
+        withheld = self.problem.primary | (self._set.used > 0)
+        withheld = _by_programs(self.problem, withheld, [self.targets[i] for i in alone], moves)
+        for place in alone:
+            if self.targets[place] in moves:
+                self._set.put(place, moves[self.targets[place]])
         return SuppressionPattern(withheld, float(self.problem.weight[withheld].sum()), 0.0, moves)
 
-    def improve(
-        self, best: SuppressionPattern, wanted: Numbers, clock: Deadline
-    ) -> SuppressionPattern:
-        """Take some moves back and insert them anew, while there is time."""
-        listed = list(self._moves)
-        if len(listed) < len(self.targets) or not listed:
-            return best  # programs protect some of them: what they use must stay
-        self._used[:] = 0
-        self._moves.clear()
-        self._insert(listed, discount=1 - 0.8 * wanted)
-        rounds = 0
-        cost, kept = self._cost(), (self._used.copy(), dict(self._moves))
-        while clock.left > 0.1 * clock.limit and rounds < 40 * len(listed):
-            rounds += 1
-            again = self._neighbors(listed)
-            for target in again:
-                self._used[self._moves.pop(target).cells] -= 1
-            self._insert(again)
-            found = self._cost()
-            if found <= cost:
-                cost, kept = found, (self._used.copy(), dict(self._moves))
-            else:
-                self._used, self._moves = kept[0].copy(), dict(kept[1])
+    def improve(self, best: SuppressionPattern, clock: Deadline) -> SuppressionPattern:
+        """Spare cells, and insert moves anew, while there is time (simulated annealing)."""
+        held, random = self._set, self._random
+        if len(held.moves) < len(self.targets):
+            return best  # some are safe without a move that is known: what is withheld must stay
+        most, start = 200 * len(self.targets), clock.left
+        least = 0.1 * clock.limit
+        warm = _WARMTH * _mean(held.products.full[(held.used > 0) & ~self.problem.primary])
+        lowest, kept = held.cost, dict(held.moves)
+        for turn in range(most):
+            gone = max(turn / most, (start - clock.left) / max(start - least, _NONE))
+            if gone >= 1:
+                break
+            self._change(held.cost + (1 - gone) * warm * random.exponential())
+            if held.cost < lowest - _CLOSE:
+                lowest, kept = held.cost, dict(held.moves)
+        withheld = self.problem.primary.copy()
+        for move in kept.values():
+            withheld[move.cells] = True
+        cost = float(self.problem.weight[withheld].sum())
         if cost >= best.cost:
             return best
-        return SuppressionPattern(self._withheld(), cost, best.bound, dict(self._moves))
+        moves = {self.targets[place]: move for place, move in kept.items()}
+        return SuppressionPattern(withheld, cost, best.bound, moves)
 
-    def _neighbors(self, listed: list[ProtectionTarget]) -> list[ProtectionTarget]:
-        """A target and others that share most with it, in a random order."""
-        size = int(self._random.integers(2, 12))
-        start = listed[int(self._random.integers(len(listed)))]
-        inside = np.zeros(self.problem.size, dtype=bool)
-        inside[self._moves[start].cells] = True
-        shared = [t for t in listed if inside[self._moves[t].cells].sum() > 1]
-        picked = self._random.permutation(len(shared))[:size].tolist()
-        found = list(dict.fromkeys([start, *(shared[i] for i in picked)]))
-        return [found[i] for i in self._random.permutation(len(found)).tolist()]
-
-    def _insert(
-        self, targets: list[ProtectionTarget], discount: Numbers | None = None
-    ) -> list[ProtectionTarget]:
-        """Give each target the cheapest move there is now; those that have none."""
-        alone = []
-        for target in targets:
-            price = _price(self.problem, self._used)
-            move = self._products.cheapest(target, price if discount is None else price * discount)
-            if move is None:
-                alone.append(target)
-                continue
-            self._moves[target] = move
-            self._used[move.cells] += 1
-        return alone
-
-    def _withheld(self) -> Flags:
-        return self.problem.primary | (self._used > 0)
-
-    def _cost(self) -> float:
-        return float(self.problem.weight[self._withheld()].sum())
+    def _change(self, most: float) -> None:
+        """Spare one cell, or insert some moves anew that share cells, at this cost at most."""
+        held, random = self._set, self._random
+        secondary = np.flatnonzero((held.used > 0) & ~self.problem.primary)
+        if not len(secondary):
+            return
+        if random.random() < _SPARING:
+            some = secondary[random.integers(len(secondary), size=3)]
+            gain = self.problem.weight[some] / held.used[some]  # for each move to be found
+            held.spare(int(some[np.argmax(gain)]), most, random)
+            return
+        start = int(random.integers(len(self.targets)))
+        near = random.permutation(held.neighbors(start))[: int(random.integers(2, 12))]
+        again = list(dict.fromkeys([start, *near.tolist()]))
+        random.shuffle(again)
+        before = held.insert(again)
+        if held.cost > most:
+            held.restore(before)
 
 
-def _price(problem: ProtectionProblem, used: NDArray[np.int64]) -> Numbers:
-    """What one more cell costs: nothing where it is withheld anyhow."""
-    price = np.where(problem.primary | (used > 0), 0.0, problem.weight)
-    price[~(problem.free | problem.primary)] = np.inf
-    return price
+def _mean(prices: Numbers) -> float:
+    return float(prices.mean()) if len(prices) else 0.0
 
 
 def _by_programs(
@@ -350,11 +342,13 @@ class PatternCuts:
 
     def _add(self, cells: NDArray[np.int64], shares: Numbers) -> None:
         fixed = self.problem.primary[cells]
-        if shares[fixed].sum() >= 1 - _NONE:
+        rest = 1 - float(shares[fixed].sum())
+        if rest <= _CLOSE:
             return
-        kept = (shares > _NONE) & (self.problem.free[cells] | fixed)
+        # What is withheld anyhow does its part; of the rest no cell counts for more than all.
+        kept = (shares > _NONE) & self.problem.free[cells] & ~fixed
         self._rows.append(cells[kept])
-        self._shares.append(shares[kept])
+        self._shares.append(np.minimum(shares[kept] / rest, 1.0))
         self._needs.append(1.0)
 
     def add_bridges(self, pattern: Numbers, most: int = 4000) -> int:
