@@ -14,19 +14,29 @@ from halfmask.masking.noise import Noise
 from halfmask.masking.pram import Pram
 from halfmask.masking.pseudonyms import Pseudonym
 from halfmask.masking.sampling import Massc, Sample
-from halfmask.masking.suppression import LocalSuppression
+from halfmask.masking.suppression import LocalSuppression, Suppress
 from halfmask.masking.swapping import RankSwap, RecordSwap, Shuffle
+from halfmask.masking.synthetic import (
+    CombinedEstimate,
+    Hybrid,
+    PartlySynthetic,
+    combine_estimates,
+    draw_tables,
+)
 
 __all__ = [
     "Anatomy",
     "BottomCode",
     "Cloak",
+    "CombinedEstimate",
     "DateShift",
+    "Hybrid",
     "LocalSuppression",
     "MaskStep",
     "Massc",
     "Microaggregate",
     "Noise",
+    "PartlySynthetic",
     "Pram",
     "Pseudonym",
     "RankSwap",
@@ -34,7 +44,10 @@ __all__ = [
     "Round",
     "Sample",
     "Shuffle",
+    "Suppress",
     "TopCode",
+    "combine_estimates",
+    "draw_tables",
     "estimate_count",
     "geojson",
     "read_step",

@@ -201,7 +201,82 @@ class PseudonymClaim:
             raise InternalError(f"Column {self.column!r} would leave as it was; nothing leaves.")
 
 
-Claim = WildcardAnonymity | AnatomyClaim | PseudonymClaim
+@dataclass(frozen=True, slots=True)
+class DrawClaim:
+    """Claims that a column, and its further draws ``copies``, show nothing that few people hold."""
+
+    column: str
+    copies: tuple[str, ...]
+    k: int
+
+    @property
+    def words(self) -> str:
+        """What is claimed."""
+        return (
+            f"'{self.column}' is drawn: it shows no category that fewer than {self.k} people hold, "
+            "and no number beyond which fewer stand"
+        )
+
+    def hold(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
+        """Demand it of every draw, by the original column."""
+        true = encode_column(original.arrow[self.column])
+        owner = _people(original)
+        block = true.codes[:, None].astype(np.int64)
+        held = np.zeros(len(true.values), np.int64)
+        held[true.codes] = _sharing(block, owner)
+        for name in (self.column, *self.copies):
+            if name not in rows.arrow.column_names:
+                raise InternalError("A draw of a column does not leave.")
+            shown = pc.drop_null(pc.unique(rows.arrow[name]))
+            if pa.types.is_dictionary(shown.type):
+                shown = shown.dictionary_decode()
+            values = true.values.drop_null()
+            if _on_a_line(values.type):
+                lasting = self._within(original, owner, shown, true)
+            else:
+                places = pc.index_in(shown.cast(values.type), value_set=values)
+                lasting = not places.null_count and bool((held[places.to_numpy()] >= self.k).all())
+            if not lasting:
+                raise PrivacyError(
+                    f"Column '{name}' would show values that fewer than {self.k} people hold: let "
+                    "no other step change a column that is drawn."
+                )
+
+    def _within(self, original: Table, owner: Ints | None, shown: pa.Array, true: Any) -> bool:
+        """Whether ``k`` people stand at or beyond the lowest and the highest number shown.
+
+        A declared order does not change what is a number.
+        """
+        if not len(shown):
+            return True
+        owner = np.arange(len(original)) if owner is None else owner
+        values = true.values.cast(shown.type, safe=False)
+        extremes = pc.min_max(shown)
+        for beyond, edge in ((pc.less_equal, "min"), (pc.greater_equal, "max")):
+            far = pc.fill_null(beyond(values, extremes[edge]), fill_value=False)
+            at = np.asarray(far, dtype=bool)[true.codes]
+            if len(np.unique(owner[at])) < self.k:
+                return False
+        return True
+
+
+def _on_a_line(kind: pa.DataType) -> bool:
+    """Whether values of this type are drawn between those that people hold."""
+    return bool(
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_temporal(kind)
+    )
+
+
+def drawn_copies(claims: Sequence[Claim]) -> dict[str, str]:
+    """The further draws that steps claim, and the column that each is one of."""
+    found = [c for c in claims if isinstance(c, DrawClaim)]
+    return {copy: claim.column for claim in found for copy in claim.copies}
+
+
+Claim = WildcardAnonymity | AnatomyClaim | PseudonymClaim | DrawClaim
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -326,6 +401,8 @@ def seal_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRelea
     leaving = [n for n in rows.arrow.column_names if n in names or n in tokens]
     groups = [c.group for c in candidate.claims if isinstance(c, AnatomyClaim)]
     seen = [n for n in table.schema.quasi if n in rows.arrow.column_names]
+    copies = drawn_copies(candidate.claims)  # each is what its column is
+    groups += [n for n, like in copies.items() if like not in table.schema.quasi]
     seen += [n for n in leaving if n not in table.arrow.column_names and n not in groups]
     if any(n in table.schema.private and n not in tokens for n in leaving) or (
         sorted(held.schema.quasi) != sorted(seen)
