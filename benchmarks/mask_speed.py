@@ -44,6 +44,7 @@ STEPS = (
     M.PartlySynthetic("income"),
     M.Hybrid("income", k=5),
     M.Anatomy("illness", l=5),
+    M.Bucketize("illness", l=5),
     M.DateShift("day"),
     M.Cloak("latitude", "longitude", k=5),
     M.Pseudonym("id", key=b"at least 16 bytes"),

@@ -38,6 +38,7 @@ ALL = {
     "partly-synthetic": M.PartlySynthetic(["pay", "ill", "day"], k=5, draws=2),
     "hybrid": M.Hybrid(["pay", "age", "fee"], k=4),
     "anatomy": M.Anatomy("ill", l=2),
+    "bucketize": M.Bucketize("ill", l=2),
     "date-shift": M.DateShift("day", days=10),
     "cloak": M.Cloak("lat", "lon", k=4),
     "pseudonym": M.Pseudonym("id", key=KEY),

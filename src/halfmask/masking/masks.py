@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from halfmask.masking.anatomy import Anatomy, estimate_count
+from halfmask.masking.anatomy import Anatomy, Bucketize, estimate_count
 from halfmask.masking.cloaking import Cloak, geojson
 from halfmask.masking.coding import BottomCode, Round, TopCode
 from halfmask.masking.dates import DateShift
@@ -27,6 +27,7 @@ from halfmask.masking.synthetic import (
 __all__ = [
     "Anatomy",
     "BottomCode",
+    "Bucketize",
     "Cloak",
     "CombinedEstimate",
     "DateShift",

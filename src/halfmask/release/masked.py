@@ -183,6 +183,33 @@ class AnatomyClaim:
 
 
 @dataclass(frozen=True, slots=True)
+class BucketClaim(AnatomyClaim):
+    """Claims that the values of a column stand in random order inside buckets of ``l`` values."""
+
+    @property
+    def words(self) -> str:
+        """What is claimed."""
+        return (
+            f"no value of '{self.column}' makes up more than 1 in {self.l} rows of a bucket, "
+            "inside which rows and values stand in random order"
+        )
+
+    def hold(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
+        """Demand it of the rows that leave."""
+        if not {self.column, self.group} <= set(rows.arrow.column_names):
+            raise InternalError("A column of buckets does not leave.")
+        block = np.array(
+            [encode_column(rows.arrow[name]).codes for name in (self.group, self.column)]
+        ).T.astype(np.int64)
+        together, sizes = _sharing(block, None), _sharing(block[:, :1], None)
+        if np.any(together * self.l > sizes):
+            raise PrivacyError(
+                f"A value would make up more than 1 in {self.l} rows of a bucket: a later step "
+                "took rows or values away. Bucketize last."
+            )
+
+
+@dataclass(frozen=True, slots=True)
 class PseudonymClaim:
     """Claims that a column that identifies leaves as tokens, none of them one of its values."""
 
@@ -276,7 +303,7 @@ def drawn_copies(claims: Sequence[Claim]) -> dict[str, str]:
     return {copy: claim.column for claim in found for copy in claim.copies}
 
 
-Claim = WildcardAnonymity | AnatomyClaim | PseudonymClaim | DrawClaim
+Claim = WildcardAnonymity | AnatomyClaim | BucketClaim | PseudonymClaim | DrawClaim
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -397,7 +424,8 @@ def seal_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRelea
     for claim in candidate.claims:
         claim.hold(rows, candidate.tables, table)
         if isinstance(claim, AnatomyClaim) and candidate.demands == "keep" and own is not None:
-            refuse_diversity(table, "Anatomy", "anonymize")
+            what = "Bucketize" if isinstance(claim, BucketClaim) else "Anatomy"
+            refuse_diversity(table, what, "anonymize")
     leaving = [n for n in rows.arrow.column_names if n in names or n in tokens]
     groups = [c.group for c in candidate.claims if isinstance(c, AnatomyClaim)]
     seen = [n for n in table.schema.quasi if n in rows.arrow.column_names]
