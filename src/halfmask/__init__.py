@@ -18,6 +18,7 @@ _HOMES = {
     "Cuts": "halfmask.metrics.discrimination.partition",
     "DeltaDisclosure": "halfmask.models",
     "DeltaPresence": "halfmask.models",
+    "GuardingNodes": "halfmask.models",
     "HalfmaskError": "halfmask.errors",
     "KAnonymity": "halfmask.models",
     "KMap": "halfmask.models",
@@ -98,6 +99,7 @@ if TYPE_CHECKING:
     from halfmask.models import BetaLikeness as BetaLikeness
     from halfmask.models import DeltaDisclosure as DeltaDisclosure
     from halfmask.models import DeltaPresence as DeltaPresence
+    from halfmask.models import GuardingNodes as GuardingNodes
     from halfmask.models import HouseholdKAnonymity as HouseholdKAnonymity
     from halfmask.models import KAnonymity as KAnonymity
     from halfmask.models import KMap as KMap

@@ -143,6 +143,20 @@ def test_the_correction_finds_the_counts_again():
     assert sum(found.values()) == pytest.approx(10000)
 
 
+def test_the_variance_of_a_correction_is_that_of_many_draws():
+    """By hand for 90 and 10 kept at 0.8: 0.8 x 0.2 x 100 / 0.6^2; and over 4,000 draws."""
+    even = M.Pram("job", keep=0.8, spread="even")
+    assert even.variances([74, 26]) == pytest.approx([16 / 0.36] * 2)
+    draw = np.random.default_rng(2)
+    chances = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.0, 0.3, 0.7]])
+    mask, true = M.Pram("job", matrix=chances), np.array([500, 300, 200])
+    shown = sum(draw.multinomial(n, p, 4000) for n, p in zip(true, chances, strict=True))
+    found = np.array([mask.correct(one.tolist()) for one in shown])
+    assert found.mean(axis=0) == pytest.approx(true, abs=3)
+    expected = mask.variances((true @ chances).tolist())
+    assert found.var(axis=0) == pytest.approx(expected, rel=0.12)
+
+
 @given(st.lists(st.integers(0, 6), min_size=4, max_size=80), st.integers(2, 4))
 def test_groups_of_anatomy_hold_each_value_once(values, l):  # noqa: E741
     codes = np.array(values)

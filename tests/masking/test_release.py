@@ -187,3 +187,29 @@ def test_frames_come_back_as_they_came():
     frame = pandas.DataFrame({"age": [1, 2, 3], "ill": ["a", "b", "c"]})
     people = hm.read(frame, schema={"age": "quasi", "ill": "sensitive"})
     assert isinstance(hm.mask(people, M.Round("age", base=2)).native(), pandas.DataFrame)
+
+
+def test_buckets_keep_their_values_and_lose_whose_they_are():
+    size = 3000
+    rows = {"w": list(range(size)), "ill": [i % 6 for i in range(size)]}
+    people = hm.read(rows, schema={"w": "quasi", "ill": "sensitive"})
+    found = hm.mask(people, M.Bucketize("ill", l=5), seed=1).to_arrow()
+    true = found["w"].to_numpy() % 6
+    shown, bucket = found["ill"].to_numpy(), found["bucket"].to_numpy()
+    for one in range(int(bucket.max()) + 1):
+        inside = bucket == one
+        assert sorted(shown[inside]) == sorted(true[inside])
+        assert len(set(shown[inside])) == inside.sum() >= 5
+    assert np.mean(shown == true) == pytest.approx(1 / 5, abs=0.04)
+
+
+def test_the_door_counts_the_buckets():
+    people = ages()
+    with pytest.raises(PrivacyError, match="Bucketize last"):
+        hm.mask(people, M.Bucketize("ill", l=3), M.Sample(0.5), seed=1)
+    own = hm.read(
+        {"age": [1] * 8, "ill": list("abcd") * 2, "l_i": [2] * 8},
+        schema={"policy": {"l": "l_i"}, "columns": {"age": "quasi", "ill": "sensitive"}},
+    )
+    with pytest.raises(PrivacyError):
+        hm.mask(own, M.Bucketize("ill", l=2))

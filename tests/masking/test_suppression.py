@@ -131,3 +131,29 @@ def test_fewer_cells_than_sdcmicro_on_adult(adult):
     assert facts["suppressed"] < 14_735  # sdcMicro with ages in decades, recorded
     five = M.LocalSuppression(5, columns=names[:5], reading="any")
     assert hm.mask(people, five).steps[0]["facts"]["suppressed"] < 2_192
+
+
+def test_rare_values_are_blanked_by_people():
+    people = hm.read(
+        {"id": ["x", "x", "y", "z", "w"], "job": ["own", "own", "a", "a", None], "w": [1] * 5},
+        schema={"table": {"person": "id"}, "columns": {"job": "quasi", "w": "quasi"}},
+    )
+    release = hm.mask(people, hm.masks.Suppress("job", rare=2))
+    assert sorted(release.to_arrow()["job"].to_pylist(), key=str) == [None] * 3 + ["a"] * 2
+    assert release.steps[0]["facts"] == {"suppressed": 2}
+    assert hm.mask(people, hm.masks.Suppress("job")).to_arrow().column_names == ["w"]
+
+
+def test_a_column_that_people_make_demands_of_is_not_just_taken_out():
+    people = hm.read(
+        {"sex": ["f"] * 4, "ill": ["a", "b", "a", "b"], "l_i": [2] * 4},
+        schema={"policy": {"l": "l_i"}, "columns": {"sex": "quasi", "ill": "sensitive"}},
+    )
+    with pytest.raises(hm.errors.PrivacyError, match="takes out"):
+        hm.mask(people, hm.masks.Suppress("ill"))
+    blank = hm.read(
+        {"sex": ["f"] * 4, "ill": ["a", "a", "a", "b"], "l_i": [3] * 4},
+        schema={"policy": {"l": "l_i"}, "columns": {"sex": "quasi", "ill": "sensitive"}},
+    )
+    with pytest.raises(hm.errors.UnsatisfiableError):
+        hm.mask(blank, hm.masks.Suppress("ill", rare=2))

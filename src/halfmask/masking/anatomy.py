@@ -18,7 +18,7 @@ import pyarrow as pa
 from halfmask.errors import InputError, UnsatisfiableError
 from halfmask.masking.mask import MaskStep, MaskWords, Outcome, anything, one_column, register_mask
 from halfmask.models.verdict import whole_number
-from halfmask.release.masked import AnatomyClaim
+from halfmask.release.masked import AnatomyClaim, BucketClaim
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 GROUP = "group"
+BUCKET = "bucket"
 
 
 @register_mask
@@ -62,12 +63,7 @@ class Anatomy(MaskStep):
 
     def faults(self, table: Table) -> list[str]:
         """Refuse quasi-identifiers, and a name that is taken."""
-        found = []
-        if self.column in table.schema.quasi:
-            found.append(f"column '{self.column}' is a quasi-identifier: name a sensitive one.")
-        if self.group in table.arrow.column_names:
-            found.append(f"there is a column '{self.group}' already: name the groups otherwise.")
-        return found
+        return _faults(table, self.column, self.group)
 
     def apply(self, rows: Rows) -> Outcome:
         """Deal the rows into groups."""
@@ -95,7 +91,69 @@ class Anatomy(MaskStep):
         )
 
 
-def deal_groups(codes: Ints, l: int, random: np.random.Generator) -> Ints:  # noqa: E741
+@register_mask
+@dataclass(frozen=True, slots=True)
+class Bucketize(MaskStep):
+    """Put the values of ``column`` in random order inside buckets with at least ``l`` of them.
+
+    As ``Anatomy`` in one table: rows say their ``bucket``, and which value of it is whose is lost.
+
+    Example:
+        >>> import halfmask as hm
+        >>> rows = {"age": [22, 35, 41, 60], "ill": ["flu", "flu", "aids", "cold"]}
+        >>> people = hm.read(rows, schema={"age": "quasi", "ill": "sensitive"})
+        >>> hm.mask(people, hm.masks.Bucketize("ill", l=2)).to_arrow().column_names
+        ['age', 'ill', 'bucket']
+    """
+
+    name: ClassVar[str] = "bucketize"
+    words: ClassVar[MaskWords] = MaskWords(
+        "Sensitive values change places at random inside buckets of rows.",
+        "Being surer than 1 in l of a person's sensitive value.",
+        "That a person is in the table: quasi-identifiers leave as they are.",
+    )
+
+    column: str = field(metadata=one_column())
+    l: int = field(metadata=whole_number(2))  # noqa: E741 - the literature's name
+    bucket: str = field(default=BUCKET, metadata=anything())
+
+    def faults(self, table: Table) -> list[str]:
+        """Refuse quasi-identifiers, and a name that is taken."""
+        return _faults(table, self.column, self.bucket)
+
+    def apply(self, rows: Rows) -> Outcome:
+        """Deal the rows into buckets, and their values inside each."""
+        group = deal_groups(
+            rows.table.encode(self.column).codes.astype(np.int64), self.l, rows.random, self.name
+        )
+        to, taken = (np.lexsort((rows.random.random(len(group)), group)) for _ in range(2))
+        place = np.empty(len(group), np.int64)
+        place[to] = taken
+        return Outcome(
+            {
+                self.column: rows.table.arrow[self.column].take(pa.array(place)),
+                self.bucket: pa.array(group),
+            },
+            claims=(BucketClaim(self.l, self.column, self.bucket),),
+            facts={"buckets": int(group.max()) + 1},
+        )
+
+
+def _faults(table: Table, column: str, group: str) -> list[str]:
+    found = []
+    if column in table.schema.quasi:
+        found.append(f"column '{column}' is a quasi-identifier: name a sensitive one.")
+    if group in table.arrow.column_names:
+        found.append(f"there is a column '{group}' already: name the groups otherwise.")
+    return found
+
+
+def deal_groups(
+    codes: Ints,
+    l: int,  # noqa: E741
+    random: np.random.Generator,
+    mask: str = "anatomy",
+) -> Ints:
     """A group for each row, in which no value occurs twice and which has at least ``l`` rows.
 
     Rows sorted by value are dealt to the groups in turn: a value that is held by no more rows than
@@ -110,7 +168,7 @@ def deal_groups(codes: Ints, l: int, random: np.random.Generator) -> Ints:  # no
     if groups < 1 or most > groups:
         share = most / size if size else 0.0
         raise UnsatisfiableError(
-            f"anatomy: the most frequent value has {share:.1%} of the rows, which is more than 1 "
+            f"{mask}: the most frequent value has {share:.1%} of the rows, which is more than 1 "
             f"in {l}: ask for a smaller l."
         )
     order = np.lexsort((random.random(size), random.permutation(int(codes.max()) + 1)[codes]))

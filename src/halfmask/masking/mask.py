@@ -223,7 +223,7 @@ _Kind = TypeVar("_Kind", bound=type[MaskStep])
 _REGISTER: dict[str, type[MaskStep]] = {}
 _HOMES = (  # in the order that the reference lists them
     "coding", "noise", "swapping", "pram", "microaggregation", "suppression", "sampling",
-    "anatomy", "dates", "cloaking", "pseudonyms",
+    "synthetic", "anatomy", "dates", "cloaking", "pseudonyms",
 )  # fmt: skip
 
 
@@ -466,11 +466,12 @@ def with_columns(
     new: Mapping[str, pa.Array | pa.ChunkedArray],
     removed: Sequence[str] = (),
     claimed: Sequence[str] = (),
+    copies: Mapping[str, str] | None = None,
 ) -> Table:
     """The table with these columns replaced or added, and without others.
 
     What is added can tell of what it was made from, so it is one more quasi-identifier, unless the
-    door holds it to a claim of its own.
+    door holds it to a claim of its own; one more draw of a column is what that column is.
     """
     arrow, declared = table.arrow, dict(table.schema.columns)
     for name, values in new.items():
@@ -478,7 +479,9 @@ def with_columns(
             arrow = arrow.set_column(arrow.column_names.index(name), name, values)
         else:
             arrow = arrow.append_column(name, values)
-            declared[name] = Column("other" if name in claimed else "quasi")
+            role = Column("other" if name in claimed else "quasi")
+            like = (copies or {}).get(name)
+            declared[name] = role if like is None else declared.get(like, role)
     for name in removed:
         arrow = arrow.drop_columns([name])
         declared.pop(name, None)

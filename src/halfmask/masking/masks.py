@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from halfmask.masking.anatomy import Anatomy, estimate_count
+from halfmask.masking.anatomy import Anatomy, Bucketize, estimate_count
 from halfmask.masking.cloaking import Cloak, geojson
 from halfmask.masking.coding import BottomCode, Round, TopCode
 from halfmask.masking.dates import DateShift
@@ -14,19 +14,30 @@ from halfmask.masking.noise import Noise
 from halfmask.masking.pram import Pram
 from halfmask.masking.pseudonyms import Pseudonym
 from halfmask.masking.sampling import Massc, Sample
-from halfmask.masking.suppression import LocalSuppression
+from halfmask.masking.suppression import LocalSuppression, Suppress
 from halfmask.masking.swapping import RankSwap, RecordSwap, Shuffle
+from halfmask.masking.synthetic import (
+    CombinedEstimate,
+    Hybrid,
+    PartlySynthetic,
+    combine_estimates,
+    draw_tables,
+)
 
 __all__ = [
     "Anatomy",
     "BottomCode",
+    "Bucketize",
     "Cloak",
+    "CombinedEstimate",
     "DateShift",
+    "Hybrid",
     "LocalSuppression",
     "MaskStep",
     "Massc",
     "Microaggregate",
     "Noise",
+    "PartlySynthetic",
     "Pram",
     "Pseudonym",
     "RankSwap",
@@ -34,7 +45,10 @@ __all__ = [
     "Round",
     "Sample",
     "Shuffle",
+    "Suppress",
     "TopCode",
+    "combine_estimates",
+    "draw_tables",
     "estimate_count",
     "geojson",
     "read_step",

@@ -45,6 +45,23 @@ _PASSES, _FEW = 15, 3
 _ROOM = 1 << 26  # places that the search may keep
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Grouped:
+    """Columns as numbers, with the group of each row; -1 where it stands in none."""
+
+    columns: list[Numbers]
+    group: Ints
+    count: int
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """How many cells are blanked, where some are."""
+        blanked = sum(int(np.count_nonzero(c.there & (self.group < 0))) for c in self.columns)
+        if not blanked:
+            return ()
+        return (f"{blanked:,} cells were blanked: too few rows have values in the same columns.",)
+
+
 @register_mask
 @dataclass(frozen=True, slots=True)
 class Microaggregate(MaskStep):
@@ -75,6 +92,10 @@ class Microaggregate(MaskStep):
 
     def apply(self, rows: Rows) -> Outcome:
         """Group the rows and aggregate them."""
+        return self._outcome(self.grouped(rows))
+
+    def grouped(self, rows: Rows) -> Grouped:
+        """The columns, and which rows stand in a group."""
         columns = [_read(rows, name) for name in self.columns]
         group = np.full(len(rows), -1, np.int64)
         need = _needs(rows, self.k)
@@ -90,12 +111,12 @@ class Microaggregate(MaskStep):
                 f"microaggregate: no group of {self.k} people can be formed: the rows are too few,"
                 " or somebody asks for a k above their number. Lower k, or leave such people out."
             )
-        return self._outcome(columns, group, count)
+        return Grouped(columns, group, count)
 
-    def _outcome(self, columns: list[Numbers], group: Ints, count: int) -> Outcome:
+    def _outcome(self, grouped: Grouped) -> Outcome:
+        columns, group, count = grouped.columns, grouped.group, grouped.count
         out, facts = {}, {"groups": count, "smallest": int(np.bincount(group[group >= 0]).min())}
         lost = total = 0.0
-        blanked = 0
         for one in columns:
             shown_ = _aggregated(one.values, group, count, median=self.aggregate == "median")
             there = one.there & (group >= 0)
@@ -104,16 +125,10 @@ class Microaggregate(MaskStep):
             if spread:
                 lost += float(np.mean((one.values[there] - values[there]) ** 2)) / spread
                 total += 1.0
-            blanked += int(np.count_nonzero(one.there & (group < 0)))
             exact = self.aggregate == "mean"
             out[one.name] = replace(one, there=there).back(values, exact=exact)
-        notes: tuple[str, ...] = ()
-        if blanked:
-            notes = (
-                f"{blanked:,} cells were blanked: too few rows have values in the same columns.",
-            )
         share = lost / total if total else 0.0
-        return Outcome(out, facts={**facts, "variance_lost": round(share, 6)}, notes=notes)
+        return Outcome(out, facts={**facts, "variance_lost": round(share, 6)}, notes=grouped.notes)
 
     def _scaled(self, columns: list[Numbers], members: Ints) -> Floats:
         """The columns that these rows have, each with variance 1."""

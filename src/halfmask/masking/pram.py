@@ -109,19 +109,48 @@ class Pram(MaskStep):
         Raises:
             InputError: the matrix cannot be turned back, or does not fit.
         """
+        before, _ = self._turned_back(counts)
+        return _as_given(counts, before)
+
+    def variances(self, counts: Mapping[Any, float] | Sequence[float]) -> Any:
+        """The variance, by the change alone, of each count that ``correct`` estimates.
+
+        With an invariant matrix the counts of the release stand for those before it, also in the
+        matrix, which readers do not know.
+
+        Example:
+            >>> Pram("job", keep=0.8, spread="even").variances({"a": 74, "b": 26})
+            {'a': 44.444444444, 'b': 44.444444444}
+        """
+        before, chances = self._turned_back(counts)
+        held = np.maximum(before, 0.0)
+        spread = np.diag(held @ chances) - chances.T @ (held[:, None] * chances)
+        if self._is_invariant:
+            return _as_given(counts, np.diag(spread))
+        back = np.linalg.inv(chances)
+        return _as_given(counts, np.diag(back.T @ spread @ back))
+
+    @property
+    def _is_invariant(self) -> bool:
+        return self.matrix is None and self.spread == "invariant"
+
+    def _turned_back(self, counts: Mapping[Any, float] | Sequence[float]) -> tuple[Floats, Floats]:
+        """The counts before the change, and the matrix."""
         named = isinstance(counts, dict)
         values = [str(one) for one in counts] if named else [str(i) for i in range(len(counts))]
         after = np.array(list(counts.values()) if isinstance(counts, dict) else counts, float)
-        if self.matrix is None and self.spread == "invariant":
-            before = after  # an invariant matrix keeps them in expectation
-        else:
-            chances = self._chances(values, after)
-            try:
-                before = np.linalg.solve(chances.T, after)
-            except np.linalg.LinAlgError:
-                raise InputError("pram: the matrix cannot be turned back: keep more.") from None
-        found = [round(float(one), 9) for one in before]
-        return dict(zip(counts, found, strict=True)) if named else found
+        chances = self._chances(values, after)
+        if self._is_invariant:
+            return after, chances  # it keeps them in expectation
+        try:
+            return np.linalg.solve(chances.T, after), chances
+        except np.linalg.LinAlgError:
+            raise InputError("pram: the matrix cannot be turned back: keep more.") from None
+
+
+def _as_given(counts: Mapping[Any, float] | Sequence[float], figures: Floats) -> Any:
+    found = [round(float(one), 9) for one in figures]
+    return dict(zip(counts, found, strict=True)) if isinstance(counts, dict) else found
 
 
 def invariant_matrix(counts: Floats, keep: float) -> Floats:

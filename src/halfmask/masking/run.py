@@ -28,7 +28,7 @@ from halfmask.models.needs import (
 from halfmask.models.verdict import Model, require_whole
 from halfmask.release.candidate import MaskedCandidate
 from halfmask.release.demands import SET_ASIDE, state_demands
-from halfmask.release.masked import AnatomyClaim, with_true_values
+from halfmask.release.masked import AnatomyClaim, drawn_copies, with_true_values
 from halfmask.release.partition import Perturbation
 from halfmask.release.recheck import recheck_models
 from halfmask.release.seal import published_columns, seal
@@ -145,7 +145,9 @@ class _Done:
         """Take over what a step made."""
         before = self.rows
         groups = [one.group for one in outcome.claims if isinstance(one, AnatomyClaim)]
-        after = with_columns(before, outcome.columns, outcome.removed, groups)
+        after = with_columns(
+            before, outcome.columns, outcome.removed, groups, drawn_copies(outcome.claims)
+        )
         public, private = step_figures(before, after, list(outcome.columns))
         if outcome.keep is not None:
             kept = pa.array(outcome.keep)

@@ -127,6 +127,49 @@ class LocalSuppression(MaskStep):
         )
 
 
+@register_mask
+@dataclass(frozen=True, slots=True)
+class Suppress(MaskStep):
+    """Take columns out, or blank their values that fewer than ``rare`` people hold.
+
+    Example:
+        >>> import halfmask as hm
+        >>> people = hm.read({"sex": ["f", "f", "m"], "job": ["a", "a", "b"]},
+        ...                  schema={"sex": "quasi", "job": "quasi"})
+        >>> hm.mask(people, hm.masks.Suppress("job")).to_arrow().column_names
+        ['sex']
+        >>> sorted(hm.mask(people, hm.masks.Suppress("job", rare=2)).to_arrow()["job"].to_pylist(),
+        ...        key=str)
+        [None, 'a', 'a']
+    """
+
+    name: ClassVar[str] = "suppress"
+    words: ClassVar[MaskWords] = MaskWords(
+        "Columns are taken out, or their rare values blanked in all rows.",
+        "Whatever these columns, or their rare values, would tell.",
+        "Whoever stands out by other columns, or by several values together that are not rare.",
+    )
+
+    columns: tuple[str, ...] | str = field(metadata=some_columns())
+    rare: int | None = field(default=None, metadata=whole_number(2))
+
+    def apply(self, rows: Rows) -> Outcome:
+        """Suppress columns or values."""
+        if self.rare is None:
+            return Outcome(removed=tuple(self.columns))
+        owner, people = rows.people()
+        out, blanked = {}, 0
+        for name in self.columns:
+            encoded = rows.table.encode(name)
+            codes = encoded.codes.astype(np.int64)
+            pairs = np.unique(codes * people + owner)
+            held = np.bincount(pairs // people, minlength=len(encoded.values))
+            gone = (held < self.rare)[codes] & (codes < len(encoded.values.drop_null()))
+            out[name] = _without(rows.table.arrow[name], gone)
+            blanked += int(gone.sum())
+        return Outcome(out, facts={"suppressed": blanked})
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class SuppressionTask:
     """What is to be solved: codes, what is missing, whose rows, k and the cost of each column."""

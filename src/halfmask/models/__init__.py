@@ -1,5 +1,6 @@
 """Privacy promises, one class each, checked on class statistics."""
 
+from halfmask.models.guarding import GuardingNodes
 from halfmask.models.k_anonymity import AlphaKAnonymity, HouseholdKAnonymity, KAnonymity
 from halfmask.models.l_diversity import LDiversity
 from halfmask.models.likeness import BetaLikeness, DeltaDisclosure
@@ -21,6 +22,7 @@ __all__ = [
     "BetaLikeness",
     "DeltaDisclosure",
     "DeltaPresence",
+    "GuardingNodes",
     "HouseholdKAnonymity",
     "KAnonymity",
     "KMap",

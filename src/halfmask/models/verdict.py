@@ -367,6 +367,11 @@ class Model(Protocol):
         return ()
 
     @property
+    def personal(self) -> bool:
+        """Whether its figures follow what single people state: no document holds them."""
+        return bool(self.policy)
+
+    @property
     def units(self) -> tuple[str, ...]:
         """What it counts beside people, by the name under which a table encodes it."""
         return ()

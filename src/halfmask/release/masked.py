@@ -183,6 +183,33 @@ class AnatomyClaim:
 
 
 @dataclass(frozen=True, slots=True)
+class BucketClaim(AnatomyClaim):
+    """Claims that the values of a column stand in random order inside buckets of ``l`` values."""
+
+    @property
+    def words(self) -> str:
+        """What is claimed."""
+        return (
+            f"no value of '{self.column}' makes up more than 1 in {self.l} rows of a bucket, "
+            "inside which rows and values stand in random order"
+        )
+
+    def hold(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
+        """Demand it of the rows that leave."""
+        if not {self.column, self.group} <= set(rows.arrow.column_names):
+            raise InternalError("A column of buckets does not leave.")
+        block = np.array(
+            [encode_column(rows.arrow[name]).codes for name in (self.group, self.column)]
+        ).T.astype(np.int64)
+        together, sizes = _sharing(block, None), _sharing(block[:, :1], None)
+        if np.any(together * self.l > sizes):
+            raise PrivacyError(
+                f"A value would make up more than 1 in {self.l} rows of a bucket: a later step "
+                "took rows or values away. Bucketize last."
+            )
+
+
+@dataclass(frozen=True, slots=True)
 class PseudonymClaim:
     """Claims that a column that identifies leaves as tokens, none of them one of its values."""
 
@@ -201,7 +228,82 @@ class PseudonymClaim:
             raise InternalError(f"Column {self.column!r} would leave as it was; nothing leaves.")
 
 
-Claim = WildcardAnonymity | AnatomyClaim | PseudonymClaim
+@dataclass(frozen=True, slots=True)
+class DrawClaim:
+    """Claims that a column, and its further draws ``copies``, show nothing that few people hold."""
+
+    column: str
+    copies: tuple[str, ...]
+    k: int
+
+    @property
+    def words(self) -> str:
+        """What is claimed."""
+        return (
+            f"'{self.column}' is drawn: it shows no category that fewer than {self.k} people hold, "
+            "and no number beyond which fewer stand"
+        )
+
+    def hold(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
+        """Demand it of every draw, by the original column."""
+        true = encode_column(original.arrow[self.column])
+        owner = _people(original)
+        block = true.codes[:, None].astype(np.int64)
+        held = np.zeros(len(true.values), np.int64)
+        held[true.codes] = _sharing(block, owner)
+        for name in (self.column, *self.copies):
+            if name not in rows.arrow.column_names:
+                raise InternalError("A draw of a column does not leave.")
+            shown = pc.drop_null(pc.unique(rows.arrow[name]))
+            if pa.types.is_dictionary(shown.type):
+                shown = shown.dictionary_decode()
+            values = true.values.drop_null()
+            if _on_a_line(values.type):
+                lasting = self._within(original, owner, shown, true)
+            else:
+                places = pc.index_in(shown.cast(values.type), value_set=values)
+                lasting = not places.null_count and bool((held[places.to_numpy()] >= self.k).all())
+            if not lasting:
+                raise PrivacyError(
+                    f"Column '{name}' would show values that fewer than {self.k} people hold: let "
+                    "no other step change a column that is drawn."
+                )
+
+    def _within(self, original: Table, owner: Ints | None, shown: pa.Array, true: Any) -> bool:
+        """Whether ``k`` people stand at or beyond the lowest and the highest number shown.
+
+        A declared order does not change what is a number.
+        """
+        if not len(shown):
+            return True
+        owner = np.arange(len(original)) if owner is None else owner
+        values = true.values.cast(shown.type, safe=False)
+        extremes = pc.min_max(shown)
+        for beyond, edge in ((pc.less_equal, "min"), (pc.greater_equal, "max")):
+            far = pc.fill_null(beyond(values, extremes[edge]), fill_value=False)
+            at = np.asarray(far, dtype=bool)[true.codes]
+            if len(np.unique(owner[at])) < self.k:
+                return False
+        return True
+
+
+def _on_a_line(kind: pa.DataType) -> bool:
+    """Whether values of this type are drawn between those that people hold."""
+    return bool(
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_temporal(kind)
+    )
+
+
+def drawn_copies(claims: Sequence[Claim]) -> dict[str, str]:
+    """The further draws that steps claim, and the column that each is one of."""
+    found = [c for c in claims if isinstance(c, DrawClaim)]
+    return {copy: claim.column for claim in found for copy in claim.copies}
+
+
+Claim = WildcardAnonymity | AnatomyClaim | BucketClaim | PseudonymClaim | DrawClaim
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -322,10 +424,13 @@ def seal_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRelea
     for claim in candidate.claims:
         claim.hold(rows, candidate.tables, table)
         if isinstance(claim, AnatomyClaim) and candidate.demands == "keep" and own is not None:
-            refuse_diversity(table, "Anatomy", "anonymize")
+            what = "Bucketize" if isinstance(claim, BucketClaim) else "Anatomy"
+            refuse_diversity(table, what, "anonymize")
     leaving = [n for n in rows.arrow.column_names if n in names or n in tokens]
     groups = [c.group for c in candidate.claims if isinstance(c, AnatomyClaim)]
     seen = [n for n in table.schema.quasi if n in rows.arrow.column_names]
+    copies = drawn_copies(candidate.claims)  # each is what its column is
+    groups += [n for n, like in copies.items() if like not in table.schema.quasi]
     seen += [n for n in leaving if n not in table.arrow.column_names and n not in groups]
     if any(n in table.schema.private and n not in tokens for n in leaving) or (
         sorted(held.schema.quasi) != sorted(seen)

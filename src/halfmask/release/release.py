@@ -268,8 +268,8 @@ class Release:
         return {name: was.dtype for name, was in self._untouched().items()}
 
     def _personal(self) -> set[str]:
-        """The models whose figures are one person's: the highest demand of anybody."""
-        return {model.name for model in self.models if model.policy}
+        """The models whose figures are one person's, such as the highest demand of anybody."""
+        return {model.name for model in self.models if model.personal}
 
     def _summary(self) -> str:
         promises = ", ".join(
