@@ -47,7 +47,7 @@ def test_a_noisy_answer_says_it_too():
 
 
 def test_a_table_of_figures_says_it_unless_it_adds_them_up():
-    counted = hm.tabulate(survey(), by=["city"], k=3)
+    counted = hm.tabulate(survey(), by=["city"], threshold=3)
     assert sum(SAID in note for note in counted.notes) == 1
-    plain = hm.tabulate(survey(None), by=["city"], k=3)
+    plain = hm.tabulate(survey(None), by=["city"], threshold=3)
     assert not any(SAID in note for note in plain.notes)

@@ -190,7 +190,17 @@ def _check_series(file: str | None, given: dict[str, Any], *, json_too: bool) ->
         show.say(found.sentence)
         for text in (*(one.sentence for one in found.witnesses), *found.reasons):
             show.say(text)
+        if not found.holds:
+            show.say(_NEXT[found.outcome])
     return 0 if found.holds else PrivacyError.exit_code
+
+
+_NEXT = {  # by the outcome of releases that are looked at together
+    "revealed": "Do not publish the last of them beside the others: halfmask anonymize with "
+    "--m-invariance COLUMN=M and --previous LEDGER makes releases that can stand together.",
+    "not known": "Treat it as if something were revealed, or let it be decided: --schema with the "
+    "roles and hierarchies of these columns, or --previous LEDGER of their series.",
+}
 
 
 def smallest_figures(verdicts: Sequence[Verdict], schema: Schema) -> dict[str, Any]:
