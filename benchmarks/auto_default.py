@@ -1,11 +1,12 @@
 """``auto`` against each method, and labels of sets against common labels, all scored alike.
 
-    python benchmarks/auto_default.py [--rows N] [--k 2,5,10,50] [--tables adult,arx,sample,census]
+    python benchmarks/auto_default.py [--rows N] [--k 2,5,10,50] [--tables adult,sample,wide,...]
 
 Every release is scored by one measure on its rows, read back from the labels as they are written:
 GCP, the mean over rows and quasi-identifiers of how much a label leaves open: for numbers the width
 of the range by that of the column, else (values covered - 1) / (values - 1); a row left out loses
-everything. Tables that are not there are left out and named.
+everything. Beside it stands the share, by another form that is in use: values covered / values, and
+nothing for a single value. Tables that are not there are left out and named.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from halfmask.metrics.sides import sides
 
 ARX = _adult.ROOT.parent / "shared" / "data" / "arx"
 CENSUS = _adult.ROOT / ".data"
+FOLDER = TemporaryDirectory()  # of the sample, whose hierarchies are read when they are used
 METHODS = ("optimal", "local", "mondrian", "personal", "mdav", "k-member")
 NAMES = (
     "sex", "age", "race", "marital-status", "education", "native-country", "workclass",
@@ -33,20 +35,23 @@ NAMES = (
 )  # fmt: skip
 
 
-def gcp(table: hm.Table, release: hm.Release) -> float:
-    """The measure, from the labels as they are written."""
+def gcp(table: hm.Table, release: hm.Release) -> tuple[float, float]:
+    """The measure and the share, from the labels as they are written."""
     both = sides(table, release)
-    total = 0.0
+    totals = np.zeros(2)
     for column in both.quasi:
         if column.numbers is not None and table.schema.columns[column.name].kind == "numeric":
             held = column.numbers[column.covered]
             low = np.minimum.reduceat(held, column.starts[:-1])
             high = np.maximum.reduceat(held, column.starts[:-1])
             wide = (high - low) / (column.numbers.max() - column.numbers.min())
+            forms = np.stack((wide, wide))
         else:
-            wide = (column.sizes - 1) / max(column.leaves - 1, 1)
-        total += (float(wide @ column.label_rows) + both.before - both.after) / both.before
-    return total / len(both.quasi)
+            open_ = np.where(column.sizes > 1, column.sizes / column.leaves, 0.0)
+            forms = np.stack(((column.sizes - 1) / max(column.leaves - 1, 1), open_))
+        totals += (forms @ column.label_rows + both.before - both.after) / both.before
+    lost, share = (totals / len(both.quasi)).tolist()
+    return lost, share
 
 
 def arx_table() -> hm.Table | None:
@@ -66,12 +71,45 @@ def sample_table() -> hm.Table:
     """The invented people that ship with the package, without their demands."""
     from halfmask.sample import write
 
-    with TemporaryDirectory() as folder:
-        people = hm.read(write(Path(folder), 10_000))
-        columns = {n: c for n, c in people.schema.columns.items() if n in people.arrow.column_names}
-        for name in people.schema.quasi:
-            people.hierarchy(name)
-        return hm.Table(people.arrow.select(list(columns)), hm.Schema(columns))
+    people = hm.read(write(Path(FOLDER.name), 10_000))
+    columns = {n: c for n, c in people.schema.columns.items() if n in people.arrow.column_names}
+    return hm.Table(people.arrow.select(list(columns)), hm.Schema(columns))
+
+
+def wide_table() -> hm.Table:
+    """Forty columns that six hidden ones make."""
+    rng = np.random.default_rng(7)
+    hidden = rng.normal(size=(2_000, 6))
+    data, columns = {}, {}
+    for c in range(40):
+        drawn = hidden @ rng.normal(size=6) + rng.normal(size=len(hidden))
+        data[f"c{c}"] = np.round(50 + 12 * drawn).astype(int) if c % 2 else (drawn > 0).astype(str)
+        columns[f"c{c}"] = _column(number=bool(c % 2))
+    return hm.read(pa.table(data), schema={"columns": columns})
+
+
+def skewed_table() -> hm.Table:
+    """Six columns whose values are rare but for a few."""
+    rng = np.random.default_rng(8)
+    data = {f"c{c}": np.minimum(rng.zipf(1.6, 5_000), 200) for c in range(6)}
+    columns = {name: _column(number=True) for name in data}
+    return hm.read(pa.table(data), schema={"columns": columns})
+
+
+def visits_table() -> hm.Table:
+    """One to six rows a person, of whom age and town do not change."""
+    rng = np.random.default_rng(9)
+    who = np.repeat(np.arange(1_500), rng.integers(1, 7, 1_500))
+    age, town = rng.integers(18, 90, 1_500), rng.integers(0, 12, 1_500)
+    ward = rng.integers(0, 5, len(who)).astype(str)
+    data = {"who": who, "age": age[who], "town": town[who].astype(str), "ward": ward}
+    columns = {"age": _column(number=True), "town": _column(), "ward": _column()}
+    return hm.read(pa.table(data), schema={"table": {"person": "who"}, "columns": columns})
+
+
+def _column(*, number: bool = False) -> dict[str, Any]:
+    rule = {"intervals": [5, 10, 50]} if number else {"flat": True}
+    return {"role": "quasi", "hierarchy": rule, **({"kind": "numeric"} if number else {})}
 
 
 def census_table() -> hm.Table | None:
@@ -82,12 +120,7 @@ def census_table() -> hm.Table | None:
     options = pc.ReadOptions(autogenerate_column_names=True)
     rows = pc.read_csv(found[0], read_options=options)
     chosen = [name for name in rows.column_names if len(rows[name].unique()) <= 100][:12]
-    columns: dict[str, Any] = {}
-    for name in chosen:
-        number = pa.types.is_integer(rows[name].type)
-        rule = {"intervals": [5, 10, 50]} if number else {"flat": True}
-        kind = {"kind": "numeric"} if number else {}
-        columns[name] = {"role": "quasi", "hierarchy": rule, **kind}
+    columns = {name: _column(number=pa.types.is_integer(rows[name].type)) for name in chosen}
     return hm.read(rows.select(chosen), schema={"columns": columns})
 
 
@@ -96,6 +129,9 @@ TABLES = {
     "arx": arx_table,
     "sample": sample_table,
     "census": census_table,
+    "wide": wide_table,
+    "skewed": skewed_table,
+    "visits": visits_table,
 }
 
 
@@ -109,8 +145,9 @@ def line(table: hm.Table, k: int, method: str, **options: Any) -> None:
         return
     used = time.process_time() - began
     chosen = f" ({found.method})" if method == "auto" else ""
-    lost = gcp(table, found)
-    print(f"  {method:10} loss {found.loss:.4f}  GCP {lost:.4f}  {used:6.1f} s{chosen}", flush=True)
+    lost, share = gcp(table, found)
+    figures = f"loss {found.loss:.4f}  GCP {lost:.4f}  share {share:.4f}"
+    print(f"  {method:10} {figures}  {used:6.1f} s{chosen}", flush=True)
 
 
 def main() -> None:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,7 +8,7 @@ from hypothesis import strategies as st
 
 from halfmask.errors import HierarchyError, SchemaError
 from halfmask.release import Recoding, RecodingStep
-from halfmask.release.recoding import _combine as combine
+from halfmask.release.recoding import _match as match
 from halfmask.table import hierarchies
 from halfmask.table.columns import Column
 from halfmask.table.schema import Schema
@@ -98,17 +96,15 @@ def test_full_domain_means_one_step(lab):
 
 @settings(max_examples=60, deadline=None)
 @given(st.data())
-def test_combine_is_equal_exactly_where_all_columns_are_equal(data):
-    columns = data.draw(st.integers(1, 5))
-    sizes = data.draw(st.lists(st.integers(1, 2**31 - 1), min_size=columns, max_size=columns))
-    rows = data.draw(st.integers(0, 12))
-    picked = [
-        np.array(
-            [min(data.draw(st.sampled_from([0, 1, size - 1])), size - 1) for _ in range(rows)],
-            dtype=np.int64,
-        )
-        for size in sizes
+def test_tuples_fall_into_the_classes_whose_labels_are_all_theirs(data):
+    columns = data.draw(st.integers(1, 4))
+    names, known = [str(c) for c in range(columns)], ["a", "b", None]
+    tuples = data.draw(st.lists(st.tuples(*[st.sampled_from(known)] * columns), max_size=12))
+    stated = [*known, "seen nowhere"]
+    classes = data.draw(st.lists(st.tuples(*[st.sampled_from(stated)] * columns), max_size=5))
+    labels = [({word: i for i, word in enumerate(known)}, {0: np.arange(3)}) for _ in names]
+    units = [
+        np.array([known.index(one[c]) for one in tuples], dtype=np.int32) for c in range(columns)
     ]
-    key = combine(picked, sizes)
-    for i, j in itertools.combinations(range(rows), 2):
-        assert (key[i] == key[j]) == all(c[i] == c[j] for c in picked)
+    step = RecodingStep(dict.fromkeys(names, 0), classes=tuple(classes))
+    assert match(names, step, labels, units).tolist() == [one in classes for one in tuples]

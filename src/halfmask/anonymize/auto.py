@@ -3,7 +3,7 @@
 Candidates are made one after the other, cheapest first, and scored alike: by the loss of the labels
 on all rows, those left out counted in full, or by the metric that was asked for. Without a time
 limit what is tried depends on the size of the table alone, so that a search can be repeated; with
-one, each method gets what is left of it.
+one, each method gets an even share of what is left of it.
 """
 
 from __future__ import annotations
@@ -118,8 +118,10 @@ def try_methods(
     seen: list[Attempt] = []
     kept: dict[str, Candidate] = {}
     failure: HalfmaskError | None = None
-    for contender in CONTENDERS:
-        reason = _unfit(contender, table, choice)
+    reasons = [_unfit(contender, table, choice) for contender in CONTENDERS]
+    open_ = reasons.count(None)
+    for contender, unfit in zip(CONTENDERS, reasons, strict=True):
+        reason = unfit
         left = None if end is None else end - time.monotonic()
         if reason is None and left is not None and best is not None and left < _share(choice):
             reason = "no time was left"
@@ -127,8 +129,10 @@ def try_methods(
             seen.append(Attempt(contender.name, reason=reason))
             continue
         began = time.monotonic()
+        share = None if left is None else max(left / open_, 0.01)
+        open_ -= 1
         try:
-            found = run(contender.name, None if left is None else max(left, 0.01))
+            found = run(contender.name, share)
         except UnsatisfiableError as error:
             own = isinstance(error, InfeasibleDemandsError)
             failure = error if failure is None or own else failure

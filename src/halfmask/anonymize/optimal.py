@@ -409,7 +409,7 @@ def scan(
         outcome = problem.evaluate(known.levels(node))
         incumbent.see(outcome)
         if outcome.hopeless:
-            known.rule_out(_climb(problem, outcome, incumbent).levels)
+            known.rule_out(_climb(problem, outcome, incumbent, deadline).levels)
         elif outcome.penalty is not None:
             known.raise_by(node, outcome.penalty)
         position += 1
@@ -438,7 +438,7 @@ def _scan_classes(
         outcome = problem.evaluate(known.levels(int(order[position])))
         incumbent.see(outcome)
         if outcome.hopeless:
-            outcome = _climb(problem, outcome, incumbent)
+            outcome = _climb(problem, outcome, incumbent, deadline)
             known.rule_out(outcome.levels)
         marks.close(outcome, incumbent.limit)
         if incumbent.limit < limit:
@@ -448,13 +448,20 @@ def _scan_classes(
         position += 1
 
 
-def _climb(problem: RecodingProblem, hopeless: NodeOutcome, incumbent: Incumbent) -> NodeOutcome:
+def _climb(
+    problem: RecodingProblem,
+    hopeless: NodeOutcome,
+    incumbent: Incumbent,
+    deadline: float | None = None,
+) -> NodeOutcome:
     """Find a coarser hopeless node, which rules out more.
 
     Only without suppression: what is feasible then lies near the top, where looking costs little.
     """
     while problem.limit == 0:
         for levels in coarser_neighbors(hopeless.levels, problem.heights):
+            if deadline is not None and time.monotonic() > deadline:
+                return hopeless
             if levels not in incumbent.feasible:
                 coarser = problem.evaluate(levels)
                 incumbent.see(coarser)

@@ -104,7 +104,9 @@ def show_masked(release: MaskedRelease, *, to: str = "stdout") -> None:
             changed = show.percent(found["changed"]) if "changed" in found else "new or removed"
             near = found.get("within_interval")
             rows.append((step["mask"], name, changed, "" if near is None else show.percent(near)))
-    show.print_table("Steps", ("mask", "column", "cells changed", "nearly told"), rows, to=to)
+    show.print_table(
+        "Steps", ("mask", "column", "cells changed", "still close to the true number"), rows, to=to
+    )
     linked = release.measured["linked"]
     facts = [
         ("rows that leave", len(release)),

@@ -181,16 +181,26 @@ def _check_series(file: str | None, given: dict[str, Any], *, json_too: bool) ->
             show.print_table("Revealed together", headings, rows)
         show.print_table("Releases", ("", ""), [
             ("rows", ", ".join(f"{n:,}" for n in found.rows)),
-            ("cuts", found.cuts),
-            ("cuts proven to reveal nothing more", found.proven),
+            ("groups that releases can be compared in", found.cuts),
+            ("of these, proven to reveal nothing more", found.proven),
             ("people where it is not known", found.undecided),
-            *((f"people told further: {name}", n) for name, n in found.narrowed.items()
-              if n is not None),
+            *((f"people of whom {name} is narrowed down further", n)
+              for name, n in found.narrowed.items() if n is not None),
         ])  # fmt: skip
         show.say(found.sentence)
         for text in (*(one.sentence for one in found.witnesses), *found.reasons):
             show.say(text)
+        if not found.holds:
+            show.say(_NEXT[found.outcome])
     return 0 if found.holds else PrivacyError.exit_code
+
+
+_NEXT = {  # by the outcome of releases that are looked at together
+    "revealed": "Do not publish the last of them beside the others: halfmask anonymize with "
+    "--m-invariance COLUMN=M and --previous LEDGER makes releases that can stand together.",
+    "not known": "Treat it as if something were revealed, or let it be decided: --schema with the "
+    "roles and hierarchies of these columns, or --previous LEDGER of their series.",
+}
 
 
 def smallest_figures(verdicts: Sequence[Verdict], schema: Schema) -> dict[str, Any]:
@@ -696,7 +706,10 @@ def show_synthetic(release: SyntheticRelease, *, to: str = "stdout") -> None:
         ("rows that leave", len(release)),
         ("least people in a group", release.parameters["k_obtained"]),
         ("rows equal to a real one", show.percent(measured["attribution"]["copies"])),
-        ("attribution ratio", round(measured["attribution"]["ratio"], 4)),
+        (
+            "rows that all people but one do not explain (few: risky)",
+            show.percent(measured["attribution"]["ratio"]),
+        ),
     ]
     show.print_table("Synthetic table", ("", ""), facts, to=to)
     show_criteria(measured["criteria"], to=to)

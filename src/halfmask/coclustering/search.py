@@ -200,6 +200,8 @@ class GridSearch:
         while True:
             before = cost
             cost, partition = self.descend(partition, cost)
+            if self.late:
+                return cost, partition
             for side in self.random.permutation(len(partition)).tolist():
                 partition = self.improve(side, partition)
             cost = self.criterion.cost(partition)

@@ -275,14 +275,18 @@ def thin(tree: ColumnTree, limit: int) -> ColumnTree:
 MAX_VALUES = 500  # a nominal column with more values gets no groups
 
 
-def build_automatic(table: Table) -> Table:
+def build_automatic(table: Table, seconds: float | None = None) -> Table:
     """The table with every automatic hierarchy replaced by one that can be written down.
+
+    Args:
+        table: the rows.
+        seconds: what the co-clustering may take.
 
     Raises:
         HierarchyError: the columns tell nothing of each other, so that no hierarchy can be found.
     """
     wanted = {n: c.hierarchy for n, c in table.schema.columns.items() if _auto(c.hierarchy)}
-    builders = find_builders(table, wanted) if wanted else {}
+    builders = find_builders(table, wanted, seconds) if wanted else {}
     columns = {
         name: replace(column, hierarchy=builders[name]) if name in builders else column
         for name, column in table.schema.columns.items()
@@ -291,7 +295,9 @@ def build_automatic(table: Table) -> Table:
     return replace(table.with_schema(schema), found=frozenset(wanted))
 
 
-def find_builders(table: Table, wanted: dict[str, Any]) -> dict[str, HierarchyBuilder]:
+def find_builders(
+    table: Table, wanted: dict[str, Any], seconds: float | None = None
+) -> dict[str, HierarchyBuilder]:
     """A builder for each wanted column."""
     out: dict[str, HierarchyBuilder] = {}
     known = [n for n, c in table.schema.columns.items() if c.role in ("quasi", "other")]
@@ -318,7 +324,9 @@ def find_builders(table: Table, wanted: dict[str, Any]) -> dict[str, HierarchyBu
         usable = {name: parts for name, parts in usable.items() if name in bound}
         open_columns = [name for name in open_columns if name in bound]
         again = [name for name in open_columns if wanted[name].intervals == "modl"]
-        melted, grid = cocluster_parts(table, melt_columns(list(usable.values())), again=again)
+        melted, grid = cocluster_parts(
+            table, melt_columns(list(usable.values())), again=again, time_limit=seconds
+        )
         if not grid.informative:
             raise HierarchyError(_no_structure(open_columns, len(table)))
         trees = column_trees(hierarchy(grid), melted)

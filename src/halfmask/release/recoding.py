@@ -41,7 +41,7 @@ from halfmask.table.table import Table, require_table
 from halfmask.table.tuples import Tuples, pack_tuples
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from os import PathLike
 
     from numpy.typing import NDArray
@@ -242,19 +242,6 @@ class Recoding:
         return sql_statement(self, table, name=name, dialect=dialect)
 
 
-def _combine(columns: Iterable[NDArray[Any]], sizes: Sequence[int]) -> NDArray[np.int64]:
-    """One integer per row that is equal exactly where all columns are equal."""
-    key = np.zeros(1, dtype=np.int64)
-    span = 1
-    for codes, size in zip(columns, sizes, strict=True):
-        if span * max(size, 1) >= 2**62:
-            distinct, key = np.unique(key, return_inverse=True)
-            key, span = key.reshape(-1).astype(np.int64), len(distinct)
-        key = key * max(size, 1) + codes
-        span *= max(size, 1)
-    return key
-
-
 def _labels(
     table: Table, name: str, levels: set[int]
 ) -> tuple[dict[Label, int], dict[int, NDArray[np.int64]]]:
@@ -276,19 +263,26 @@ def _match(
 ) -> NDArray[np.bool_]:
     """Which tuples fall into the classes of ``step``."""
     classes = step.classes or ()
-    known = np.ones(len(classes), dtype=np.bool_)
-
-    def columns() -> Iterator[NDArray[np.int64]]:  # one at a time: there may be many tuples
-        nonlocal known
-        for position, (name, (place, look)) in enumerate(zip(names, labels, strict=True)):
-            listed = np.array([place.get(c[position], -1) for c in classes], dtype=np.int64)
-            known &= listed >= 0
-            own = look[step.levels[name]][units[position]]
-            yield np.concatenate((own, np.maximum(listed, 0)))
-
-    key = _combine(columns(), [len(place) for place, _ in labels])
-    count = len(units[0])
-    return np.isin(key[:count], key[count:][known])
+    alive, key = np.arange(len(units[0])), np.zeros(len(units[0]), dtype=np.int64)
+    open_ = np.zeros(len(classes), dtype=np.int64)
+    for position, (name, (place, look)) in enumerate(zip(names, labels, strict=True)):
+        listed = np.array([place.get(c[position], -1) for c in classes], dtype=np.int64)
+        classes = tuple(c for c, at in zip(classes, listed, strict=True) if at >= 0)
+        span = len(place)
+        begun, open_ = np.unique(
+            open_[listed >= 0] * span + listed[listed >= 0], return_inverse=True
+        )
+        # Only what agrees with a class so far is looked at further: columns may be many.
+        own = key * span + look[step.levels[name]][units[position][alive]]
+        key = np.searchsorted(begun, own)
+        agrees = key < len(begun)
+        agrees[agrees] = begun[key[agrees]] == own[agrees]
+        alive, key = alive[agrees], key[agrees]
+        if not len(alive):
+            break
+    hit = np.zeros(len(units[0]), dtype=np.bool_)
+    hit[alive] = True
+    return hit
 
 
 def _none_last(labels: tuple[Label, ...]) -> tuple[tuple[bool, str], ...]:

@@ -99,7 +99,7 @@ class Witness(Result):
                 f"values together than each alone{most}; in one of them {left}."
             )
         verb = "came" if self.kind == "arrival" else "left"
-        who, where = _many(self.people, "person", "people"), _many(self.places, "cut", "cuts")
+        who, where = _many(self.people, "person", "people"), _many(self.places, "group", "groups")
         fewest = f", in one of them {self.fewest:,}" if self.places > 1 else ""
         return (
             f"{self.column}: between releases {which} {who} {verb} in {where}{fewest}: whoever "
@@ -174,7 +174,7 @@ def audit_releases(
             ``people``, or of the first release, which knows no hierarchies: then words that may
             stand for each other make the outcome "not known".
         people: a table of people with their true values, whom an attacker may look for; then it is
-            counted how many of them are told further.
+            counted how many of them are narrowed down further.
         suppressed: what stands for a suppressed quasi-identifier, if it is not ``*``.
         previous: the ledger of the series that they are releases of, which may prove what cannot
             be told from outside.
@@ -317,7 +317,7 @@ def _audit(
 ) -> SeriesAudit:
     undecided = max(found.rows) if cuts is None else cuts.undecided(found)
     if not found.values:
-        reasons.append("No sensitive column is declared: only values can be told further.")
+        reasons.append("No sensitive column is declared: what is narrowed down is not known.")
     outcome: Outcome = "revealed" if witnesses else "not known" if undecided else "nothing"
     if outcome == "nothing" and reasons:
         outcome, undecided = "not known", max(found.rows)
@@ -404,7 +404,7 @@ def limits_of(values: ValueRows, count: int) -> NDArray[np.int64]:
 
 
 def _told(found: Regions, place: int, people: Tuples) -> tuple[int | None, int | None, int]:
-    """How many people are told further, how many for certain, and in how many places."""
+    """How many people are narrowed down further, how many for certain, and in how many places."""
     from halfmask.kernels.cover import narrowed_targets
 
     values = found.values[place]

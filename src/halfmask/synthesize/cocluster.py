@@ -28,6 +28,7 @@ from halfmask.release.seal import published_columns, seal
 from halfmask.synthesize.columns import RARE, shared_parts, support
 from halfmask.table.demands import leaving_columns, people_who, resolve, with_policies
 from halfmask.table.table import Table
+from halfmask.table.weights import unweighted_notes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -174,7 +175,7 @@ def synthesize_groups(table: Table, settings: DrawSettings) -> SyntheticRelease:
         "parts": list(grid.parts),
         "rounds": ROUNDS,
     }
-    notes = (*raised, *_notes(grid, columns, obtained, wanted))
+    notes = (*raised, *_notes(grid, columns, obtained, wanted), *unweighted_notes(table.schema))
     if owner is not None:
         notes = (*notes, "Rows are drawn one by one: who several rows are about is not drawn.")
     return seal(

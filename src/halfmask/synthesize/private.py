@@ -53,6 +53,7 @@ from halfmask.synthesize.inference import draw_values
 from halfmask.synthesize.marginals import simplex
 from halfmask.table.demands import with_policies
 from halfmask.table.table import Table, require_table
+from halfmask.table.weights import unweighted_notes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -167,6 +168,7 @@ def synthesize_privately(
             *people.notes(),
             *whose_rows(table.schema, settings.rows_per_person),
             *_notes(known, settings.accountant),
+            *unweighted_notes(table.schema),
         ),
         table.origin,
         table.schema,

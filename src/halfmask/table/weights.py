@@ -30,11 +30,12 @@ from halfmask.table.values import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from numpy.typing import NDArray
 
     from halfmask.table.classes import Classes
+    from halfmask.table.schema import Schema
     from halfmask.table.table import Table
 
 
@@ -92,6 +93,16 @@ class Weights:
             place, each = classes.owners.unit, self.of_person[classes.owners.person]
         found = np.bincount(place, weights=each, minlength=len(classes))
         return np.asarray(found, dtype=np.float64)
+
+
+def unweighted_notes(schema: Schema | None, named: Collection[str] = ()) -> tuple[str, ...]:
+    """That figures are of the rows as they are, where weights are declared and not ``named``."""
+    if schema is None or schema.weight is None or schema.weight in named:
+        return ()
+    return (
+        f"Figures are unweighted: they are of the rows as they are, and the weights of column "
+        f"{schema.weight!r} are not used.",
+    )
 
 
 def weights_of(table: Table, column: str) -> Weights:

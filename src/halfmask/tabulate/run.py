@@ -20,6 +20,7 @@ from halfmask.release.tabulation.door import refuse_distances
 from halfmask.release.tabulation.recount import TableDesign
 from halfmask.table.demands import people_who, resolve, with_policies
 from halfmask.table.table import require_table
+from halfmask.table.weights import unweighted_notes
 from halfmask.tabulate.attack import ProtectionProblem
 from halfmask.tabulate.cell_keys import NoiseTable, cell_keys, record_keys
 from halfmask.tabulate.cube import Cube, Ladder, count_cube, ladders
@@ -208,6 +209,7 @@ class TabulationTask:
             "figure, if there are any."
             for demand, most in self.leave_out.items()
         ]
+        notes += unweighted_notes(self.table.schema, (self.design.amount or "",))
         facts["notes"] = (*notes, *facts.get("notes", ()))
         return TabulationCandidate(
             self.table,

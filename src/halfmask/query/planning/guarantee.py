@@ -24,6 +24,7 @@ from halfmask.table.hierarchies.builders import Auto
 from halfmask.table.hierarchies.ladder import Mask, Ordered
 from halfmask.table.hierarchy import TOP, from_levels
 from halfmask.table.table import encode_column
+from halfmask.table.weights import unweighted_notes
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -132,14 +133,16 @@ def plan_guarantee(statement: Statement, catalog: Catalog, engine: Engine) -> Gu
     )
     diverse, conditions = _diverse_columns(scope, chain), aggregates.conditions
     touched = (*query.columns, *diverse)
+    queried = tuple(dict.fromkeys(column.name for column in touched))
+    unweighted = unweighted_notes(scope.tables[scope.main].schema, queried)
     return GuaranteePlan(
         statement=statement,
         scope=scope,
         keys=tuple(planned),
-        queried=tuple(dict.fromkeys(column.name for column in touched)),
+        queried=queried,
         final=final,
         names=tuple(names),
-        notes=(*statement.notes, *steps.notes, *_undeclared(scope)),
+        notes=(*statement.notes, *steps.notes, *_undeclared(scope), *unweighted),
         request=total.request(request),
         aggregates=tuple(aggregates.planned),
         measures=tuple(map(total.measure, aggregates.measures)),

@@ -30,6 +30,7 @@ from halfmask.query.vocabulary import fail
 from halfmask.table.demands import sources, with_policies
 from halfmask.table.policies import Policies, read_policies
 from halfmask.table.schema import Schema
+from halfmask.table.weights import unweighted_notes
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -127,14 +128,15 @@ def plan_noise(
         bin_number(expression, key.domain) if isinstance(key.domain, Bins) else expression
         for expression, key in zip(expressions, keys, strict=True)
     )
+    queried = tuple(dict.fromkeys(column.name for column in query.columns))
     return NoisePlan(
         statement=statement,
         scope=scope,
         keys=tuple(keys),
-        queried=tuple(dict.fromkeys(column.name for column in query.columns)),
+        queried=queried,
         final=final,
         names=tuple(names),
-        notes=statement.notes,
+        notes=(*statement.notes, *unweighted_notes(source.schema, queried)),
         questions=asked.questions(),
         tally=BoundedTally(rows, places, asked.parts(), scope.person, rows_per_person),
         labels=asked.labels(),

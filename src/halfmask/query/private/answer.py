@@ -318,7 +318,8 @@ def _numbers(values: NDArray[np.float64], *, whole: bool) -> pa.Array:
 
 def _notes(plan: NoisePlan, ledger: object) -> tuple[str, ...]:
     notes = [
-        "Noise is in every figure, also in those of empty groups: small counts may fall below 0."
+        *plan.notes,
+        "Noise is in every figure, also in those of empty groups: small counts may fall below 0.",
     ]
     if not plan.public:
         notes.append("Groups are not public: those near or below the threshold are not shown.")

@@ -87,13 +87,20 @@ class Auto:
         )
 
 
-def find_automatic(table: Table) -> Table:
-    """The table with automatic hierarchies found and written out; found once."""
+def find_automatic(table: Table, seconds: float | None = None) -> Table:
+    """The table with automatic hierarchies found and written out; found once.
+
+    Args:
+        table: the rows.
+        seconds: what the search may take; what it finds then is used under a time limit alone.
+    """
     if not any(isinstance(c.hierarchy, Auto) for c in table.schema.columns.values()):
         return table
-    if "settled" not in table.memo:
-        table.memo["settled"] = import_module(_FINDER).build_automatic(table)
-    return table.memo["settled"]
+    hurried = seconds is not None and "settled" not in table.memo
+    known = "settled in time" if hurried else "settled"
+    if known not in table.memo:
+        table.memo[known] = import_module(_FINDER).build_automatic(table, seconds)
+    return table.memo[known]
 
 
 BUILDERS: dict[str, Callable[[Any, Path], HierarchyBuilder]] = {

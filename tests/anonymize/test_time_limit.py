@@ -1,0 +1,141 @@
+"""A time limit: what searches have of it, and that each looks at the clock between two steps.
+
+No test waits: clocks are counted.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import halfmask as hm
+from halfmask.anonymize import auto, local, optimal
+from halfmask.anonymize.problem import RecodingProblem
+from halfmask.coclustering import trees
+from halfmask.metrics.cost import METRICS
+from halfmask.models.needs import statistics
+from halfmask.table.hierarchies.builders import find_automatic
+from halfmask.table.tuples import Tuples
+
+run = import_module("halfmask.anonymize.run")
+
+
+class Clock:
+    """A clock that stands still, or moves by a step whenever it is looked at."""
+
+    def __init__(self, step: float = 0.0) -> None:
+        self.now, self.step, self.looks = 0.0, step, 0
+
+    def monotonic(self) -> float:
+        self.looks += 1
+        self.now += self.step
+        return self.now
+
+
+def people(rows: int = 80, columns: int = 4) -> hm.Table:
+    rng = np.random.default_rng(3)
+    data = {f"c{c}": rng.integers(0, 40, rows) for c in range(columns)}
+    rule = {"role": "quasi", "kind": "numeric", "hierarchy": {"intervals": [5, 10, 20]}}
+    return hm.read(pa.table(data), schema={"columns": dict.fromkeys(data, rule)})
+
+
+def task(table: hm.Table) -> RecodingProblem:
+    models = [hm.KAnonymity(3)]
+    tuples, _ = statistics(Tuples.of(table), models)
+    names = table.schema.quasi
+    return RecodingProblem(
+        tuples, [table.hierarchy(name) for name in names], models, METRICS["loss"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("limit", "cells", "left"),
+    [
+        (20.0, 100, 18.4),  # 8% for the door
+        (20.0, 8_000 * 176, 20 - 4.224),  # what 1,408,000 cells take
+        (1.0, 8_000 * 176, 0.5),  # half of it at most
+    ],
+)
+def test_the_door_keeps_its_time(monkeypatch, limit, cells, left):
+    clock = Clock()
+    monkeypatch.setattr(run, "time", clock)
+    assert run._left(limit, 0.0, cells) == pytest.approx(left)
+    clock.now = 0.25  # what was read before counts too
+    assert run._left(limit, 0.0, cells) == pytest.approx(left - 0.25)
+
+
+def test_methods_share_the_time_and_pass_on_what_they_leave(monkeypatch):
+    clock, shares = Clock(), {}
+    monkeypatch.setattr(auto, "time", clock)
+    monkeypatch.setattr(auto, "_score", lambda found, choice: 1.0)
+    uses = {"optimal": 1.0, "local": 9.0, "personal": 10.0}
+
+    def search(name: str, seconds: float | None) -> SimpleNamespace:
+        shares[name] = seconds
+        clock.now += uses[name]
+        return SimpleNamespace(left_out=0, step=np.zeros(1))
+
+    choice = auto.Choice([hm.KAnonymity(2)], None, 0.0, 20.0, {})
+    auto.try_methods(people(), choice, search)
+    # 20 for three; 19 are left for two; 10 for the last.
+    assert shares == pytest.approx({"optimal": 20 / 3, "local": 9.5, "personal": 10.0})
+
+
+@pytest.mark.parametrize("looks", [2, 5, 20, 60, 200])
+@pytest.mark.parametrize("search", ["scan", "branch", "local"])
+def test_no_combination_is_evaluated_twice_between_two_looks(monkeypatch, looks, search):
+    clock = Clock(step=1.0)
+    for module in (optimal, local):
+        monkeypatch.setattr(module, "time", clock)
+    seen: list[int] = []
+    evaluate = RecodingProblem.evaluate
+
+    def counted(self, levels):
+        seen.append(clock.looks)
+        return evaluate(self, levels)
+
+    monkeypatch.setattr(RecodingProblem, "evaluate", counted)
+    problem = task(people())
+    if search == "local":
+        local.solve(problem, seed=None, time_limit=float(looks))
+    else:
+        getattr(optimal, search)(problem, deadline=float(looks))
+    late = [look for look in seen if look > looks]
+    # A search may look at its top once more when time is up, to have something to release.
+    assert max(np.bincount(seen)) <= 3
+    assert len(late) <= 3
+
+
+def test_hierarchies_are_found_within_a_share_and_found_anew_without_limit(monkeypatch):
+    given: list[float | None] = []
+
+    def build(table, seconds=None):
+        given.append(seconds)
+        return table
+
+    monkeypatch.setattr(trees, "build_automatic", build)
+    table = hm.read(
+        pa.table({"a": [1, 2], "b": [1, 2]}),
+        schema={"columns": {n: {"role": "quasi", "hierarchy": "auto"} for n in "ab"}},
+    )
+    find_automatic(table, 2.0)
+    find_automatic(table, 3.0)  # found once under a limit
+    assert given == [2.0]
+    find_automatic(table)  # what was found in haste is not kept where there is time
+    find_automatic(table, 1.0)
+    assert given == [2.0, None]
+
+
+def test_what_is_released_when_time_is_up_keeps_its_promise():
+    table = people()
+    for method in ("auto", "optimal", "local", "personal", "mondrian", "mdav", "k-member"):
+        release = hm.anonymize(table, hm.KAnonymity(3), method=method, seed=0, time_limit=1e-6)
+        counts = (
+            release.to_arrow().group_by(list(table.schema.quasi)).aggregate([([], "count_all")])
+        )
+        assert min(counts["count_all"].to_pylist()) >= 3
+        assert release.verdicts[0].holds
