@@ -43,7 +43,7 @@ def held_by(table, names, row):
 def test_nobodys_and_few_peoples_combinations_are_alike(planted, monkeypatch):
     monkeypatch.setattr(synthetic, "measure_synthetic", lambda *_, **__: {"likeness": {}})
     table = two_kinds(planted)
-    release = hm.synthesize(table, method="cocluster", k=30, seed=1, rows=3000)
+    release = hm.synthesize(table, method="cocluster", k=30, seed=1, rows=3000, combinations=2)
     rows = release.to_arrow()
     seen = {(row["region"], row["job"]) for row in rows.select(["region", "job"]).to_pylist()}
     assert seen == {("north", "cook"), ("south", "smith")}
@@ -56,7 +56,8 @@ def test_nobodys_and_few_peoples_combinations_are_alike(planted, monkeypatch):
 
 def test_a_combination_that_k_people_hold_is_drawn(monkeypatch):
     monkeypatch.setattr(synthetic, "measure_synthetic", lambda *_, **__: {"likeness": {}})
-    rows = hm.synthesize(two_kinds(60), method="cocluster", k=30, seed=1, rows=3000).to_arrow()
+    how = {"k": 30, "seed": 1, "rows": 3000, "combinations": 2}
+    rows = hm.synthesize(two_kinds(60), method="cocluster", **how).to_arrow()
     seen = {(row["region"], row["job"]) for row in rows.select(["region", "job"]).to_pylist()}
     assert ("north", "smith") in seen
 
@@ -128,6 +129,13 @@ def test_the_door_counts_people_and_not_rows():
     require_shared_together(table, made, 20, columns=2, cuts={})
     with pytest.raises(InternalError, match="fewer than 20"):
         require_shared_together(table, pa.table({"a": ["x"], "b": ["u"]}), 20, columns=2, cuts={})
+
+
+def test_what_was_not_counted_is_said(monkeypatch):
+    monkeypatch.setattr(synthetic, "measure_synthetic", lambda *_, **__: {"likeness": {}})
+    release = hm.synthesize(two_kinds(1), method="cocluster", k=30, seed=1)
+    assert not any("held together" in one for one in release.statement["claimed"])
+    assert any("more than 1 column" in one for one in release.statement["not_claimed"])
 
 
 def test_what_cannot_be_counted_is_refused():

@@ -137,7 +137,7 @@ def seal_synthetic(candidate: SyntheticCandidate, names: Sequence[str]) -> Synth
     statement = {
         "kind": "synthetic",
         "claimed": _claimed(candidate.least, candidate.combinations),
-        "not_claimed": list(NOT_CLAIMED),
+        "not_claimed": [*NOT_CLAIMED, *_combined(candidate.least, candidate.combinations)],
         "measured": found,
     }
     return SyntheticRelease(
@@ -149,6 +149,15 @@ def seal_synthetic(candidate: SyntheticCandidate, names: Sequence[str]) -> Synth
         _arrow=rows,
         door=DOOR,
     )
+
+
+def _combined(least: int, together: int) -> list[str]:
+    """What is said of the combinations that were not counted."""
+    if least < 2:
+        return []
+    return [
+        f"that {least:,} people share what more than {together} column(s) of a row hold together"
+    ]
 
 
 def _claimed(least: int, together: int) -> list[str]:

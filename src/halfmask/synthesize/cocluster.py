@@ -90,7 +90,7 @@ class DrawSettings:
         mode: ``"draw"`` at random or ``"quota"``.
         labels: whether numbers leave as the intervals that they lie in, as the thesis has it.
         combinations: of how many columns the values of a row must be held together by k people,
-            numbers by their interval; 1: each value for itself.
+            numbers by their interval; 1: each value for itself. It costs what is rare.
         holdout: the share of people kept out of the model, as a control of its risk.
         seed: for repeatable tests; None draws from the system's secure source.
         time_limit: seconds for the co-clustering.
@@ -105,7 +105,7 @@ class DrawSettings:
     strategy: Strategy = "climb"
     mode: Mode = "draw"
     labels: bool = False
-    combinations: int = 2
+    combinations: int = 1
     holdout: float = 0.0
     seed: int | None = None
     time_limit: float | None = None
