@@ -315,8 +315,8 @@ def _pieces(
         if first > last or (unit and floor(last / unit + 1e-9) < ceil(first / unit - 1e-9)):
             continue
         wide = high - low
-        ends = [((end - low) / wide) ** (1 / power) if wide > 0 else 0.0 for end in (first, last)]
-        found[n] = _Element(part, -1, first, last, *ends, (low, high, power))
+        begin, end = (((x - low) / wide) ** (1 / power) if wide > 0 else 0.0 for x in (first, last))
+        found[n] = _Element(part, -1, first, last, begin, end, (low, high, power))
     fitting, used = np.array(list(found), np.int64), np.flatnonzero(rows)
     if not len(fitting):
         return []
@@ -337,7 +337,10 @@ def _supported(
         weights.sum(axis=1) / np.maximum(rows, 1),
         weights,
         np.array([one.value for one in elements], np.int64),
-        *(np.array([getattr(one, n) for one in elements]) for n in ("low", "high", "begin", "end")),
+        np.array([one.low for one in elements]),
+        np.array([one.high for one in elements]),
+        np.array([one.begin for one in elements]),
+        np.array([one.end for one in elements]),
         np.array([one.span for one in elements]).reshape(-1, 3),
         rounding,
     )
@@ -392,11 +395,11 @@ def _spans(
     (low_k, low_2k), (high_2k, high_k) = ends
     low, high = min(max(ranked[0], low_k), high_k), max(min(ranked[-1], high_k), low_k)
     if high == high_k:
-        high = shortest(max(high_2k, low), high_k, high_k)
+        high = shortest(max(high_2k, low), high_k, high_k, more=1)
     else:
         high = shortest(max(ranked[max(0, len(x) - k)], low_k), high, high, more=1)
     if low == low_k:
-        low = shortest(low_k, min(low_2k, high), low_k)
+        low = shortest(low_k, min(low_2k, high), low_k, more=1)
     else:
         low = shortest(low, min(ranked[min(k, len(x)) - 1], high), low, more=1)
     bounds = np.concatenate([[low], np.clip(cuts, low, max(low, high)), [max(low, high)]])

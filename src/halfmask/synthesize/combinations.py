@@ -171,4 +171,5 @@ def _draw(
         side="right",
     )
     width = chances.shape[1]
-    return np.clip(at - groups * np.int64(width), 0, width - 1).astype(np.int32)
+    found = np.clip(at - groups * np.int64(width), 0, width - 1)
+    return np.asarray(found, dtype=np.int32)
