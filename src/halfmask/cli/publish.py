@@ -634,7 +634,7 @@ def recode_command(
 
 _OPTIONS = (
     "epsilon", "delta", "domains", "rows_per_person", "share", "k", "rows", "holdout", "seed",
-    "bins", "intervals", "strategy", "mode", "labels", "time_limit",
+    "bins", "intervals", "strategy", "mode", "labels", "combinations", "time_limit",
 )  # fmt: skip
 
 
@@ -653,6 +653,11 @@ _OPTIONS = (
 @click.option("--mode", help="cocluster: draw (default) at random, or by quota.")
 @click.option("--labels", is_flag=True, default=None,
               help="cocluster: numbers leave as the intervals that they lie in.")  # fmt: skip
+@click.option(
+    "--combinations",
+    type=int,
+    help="cocluster: of how many columns k people hold the values together (1).",
+)
 @click.option("--time-limit", type=float, help="cocluster: seconds for the search.")
 @click.option("--rows", type=int, help="How many rows to draw; default: about as many as FILE has.")
 @click.option("--holdout", type=float, help="cocluster: share of rows kept out as a control.")

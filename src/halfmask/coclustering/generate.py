@@ -241,6 +241,12 @@ class BlockGenerator:
             mode: ``"draw"`` at random, or ``"quota"``: every part as often as its chance says,
                 rounded, the columns of a group shuffled against each other.
         """
+        return self.draw_in_groups(rows, random, mode=mode)[0]
+
+    def draw_in_groups(
+        self, rows: int, random: np.random.Generator, *, mode: Mode = "draw"
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """The same rows, and the group that each was drawn from."""
         sizes = _shares(self.sizes / self.sizes.sum(), rows)
         out = np.empty((rows, len(self.chances)), dtype=np.int32)
         end = np.cumsum(sizes)
@@ -253,18 +259,19 @@ class BlockGenerator:
                 else:
                     drawn = random.choice(chances.shape[1], size, p=chances[group])
                 out[place, k] = drawn
-        return out[random.permutation(rows)]
+        order = random.permutation(rows)
+        return out[order], np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)[order]
 
 
 def generator(
-    grid: Grid, offsets: tuple[int, ...], drawn: NDArray[np.bool_] | None = None
+    grid: Grid, offsets: tuple[int, ...], drawn: NDArray[np.float64] | None = None
 ) -> BlockGenerator:
     """The generator of a grid over (row, part).
 
     Args:
         grid: over rows and parts.
         offsets: where each column's parts begin.
-        drawn: per part, whether it may be drawn; all may where it is None.
+        drawn: per part, which share of its rows may be drawn; all where it is None.
     """
     met = grid.matrix()
     part_group, counts = grid.partition[1], grid.marginals[1]
@@ -272,7 +279,7 @@ def generator(
     weight = met[:, part_group] * (counts / totals[part_group])
     chances = []
     for low, high in itertools.pairwise(offsets):
-        may = np.ones(high - low) if drawn is None else drawn[low:high].astype(np.float64)
+        may = np.ones(high - low) if drawn is None else drawn[low:high]
         raw = weight[:, low:high] * may
         empty = raw.sum(axis=1) == 0
         raw[empty] = counts[low:high] * may  # a group that meets no part of the column: the margin

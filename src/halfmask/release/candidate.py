@@ -261,6 +261,8 @@ class SyntheticCandidate:
         notes: what a reader should know, one sentence each.
         control: the rows that were held out of the model; None where none were.
         groups: the group of people that the model counted each original row in.
+        combinations: of how many columns the values of a row must be shared together.
+        cuts: the bounds between the intervals by which numbers are counted there.
         demands: whether people's own demands are kept, or set aside by the controller.
     """
 
@@ -273,6 +275,8 @@ class SyntheticCandidate:
     notes: Sequence[str] = ()
     control: Table | None = None
     groups: NDArray[np.int32] | None = None
+    combinations: int = 1
+    cuts: Mapping[str, Sequence[float]] = field(default_factory=dict)
     demands: DemandsChoice = "keep"
 
     def __repr__(self) -> str:

@@ -2,13 +2,15 @@
 
 Differential privacy cannot be checked on an output; what can be checked is that the budget was
 spent before, that every look at the rows was charged, and that the noise came from the secure
-source. Without noise no promise is made about rows: the door checks that no value leaves that too
-few people share, measures on the rows that leave how near they come to real people, and says so.
+source. Without noise no promise is made about whole rows: the door checks that no value and no
+combination of some columns leaves that too few people share, measures on the rows that leave how
+near they come to real people, and says so.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +27,7 @@ from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -112,6 +114,9 @@ def seal_synthetic(candidate: SyntheticCandidate, names: Sequence[str]) -> Synth
     if not rows.num_rows:
         raise PrivacyError("No row would leave: ask for at least one.")
     require_shared(table, rows, candidate.least)
+    require_shared_together(
+        table, rows, candidate.least, columns=candidate.combinations, cuts=candidate.cuts
+    )
     alone = np.arange(len(table))  # without groups everybody is one
     groups = alone if candidate.groups is None else candidate.groups
     if len(groups) != len(table):
@@ -131,8 +136,8 @@ def seal_synthetic(candidate: SyntheticCandidate, names: Sequence[str]) -> Synth
     )
     statement = {
         "kind": "synthetic",
-        "claimed": _claimed(candidate.least),
-        "not_claimed": list(NOT_CLAIMED),
+        "claimed": _claimed(candidate.least, candidate.combinations),
+        "not_claimed": [*NOT_CLAIMED, *_combined(candidate.least, candidate.combinations)],
         "measured": found,
     }
     return SyntheticRelease(
@@ -146,13 +151,28 @@ def seal_synthetic(candidate: SyntheticCandidate, names: Sequence[str]) -> Synth
     )
 
 
-def _claimed(least: int) -> list[str]:
+def _combined(least: int, together: int) -> list[str]:
+    """What is said of the combinations that were not counted."""
     if least < 2:
         return []
     return [
+        f"that {least:,} people share what more than {together} column(s) of a row hold together"
+    ]
+
+
+def _claimed(least: int, together: int) -> list[str]:
+    if least < 2:
+        return []
+    claims = [
         f"every value that leaves is held by at least {least:,} people, or is a number with at "
         f"least {least:,} people on either side"
     ]
+    if together > 1:
+        claims.append(
+            f"the values of every {together} columns of a row are held together by at least "
+            f"{least:,} people, numbers counted by their interval"
+        )
+    return claims
 
 
 def require_shared(table: Table, rows: pa.Table, least: int) -> None:
@@ -169,6 +189,68 @@ def require_shared(table: Table, rows: pa.Table, least: int) -> None:
             raise InternalError(
                 f"Column {name!r} would publish a value that fewer than {least:,} people share."
             )
+
+
+def require_shared_together(
+    table: Table,
+    rows: pa.Table,
+    least: int,
+    *,
+    columns: int,
+    cuts: Mapping[str, Sequence[float]],
+) -> None:
+    """Refuse rows of which fewer than ``least`` people share what some columns hold together.
+
+    Names count by their value, numbers by the interval between ``cuts`` that they lie in, what is
+    missing as a value of its own.
+
+    Raises:
+        InternalError: some columns hold such a combination; nothing leaves.
+    """
+    if columns < 2 or least < 2:
+        return
+    names = rows.column_names
+    person = table.schema.person
+    held = {"(person)": np.arange(len(table)) if person is None else table.encode(person).codes}
+    left: dict[str, NDArray[np.int64]] = {}
+    for place, name in enumerate(names):
+        both = _classes(table.arrow[name], rows[name], cuts.get(name))
+        held[str(place)], left[str(place)] = both
+    original, released = pa.table(held), pa.table(left)
+    for chosen in combinations(range(len(names)), min(columns, len(names))):
+        keys = [str(place) for place in chosen]
+        distinct = original.group_by([*keys, "(person)"]).aggregate([])
+        counts = distinct.group_by(keys).aggregate([([], "count_all")])
+        common = counts.filter(pc.greater_equal(counts["count_all"], least)).select(keys)
+        asked = released.group_by(keys).aggregate([])
+        if asked.join(common, keys, join_type="left anti").num_rows:
+            words = ", ".join(repr(names[place]) for place in chosen)
+            raise InternalError(
+                f"Columns {words} would publish a combination that fewer than {least:,} people "
+                "share."
+            )
+
+
+def _classes(
+    own: pa.ChunkedArray, released: pa.ChunkedArray, cuts: Sequence[float] | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Per row of either side, a number that stands for what is counted as one value."""
+    mine, theirs = _plain(own.combine_chunks()), _plain(released.combine_chunks())
+    if cuts is not None and _ordered(theirs.type):
+        ends = np.asarray(cuts, dtype=np.float64)
+        found = [
+            np.where(np.asarray(side.is_null()), -1, np.searchsorted(ends, _as_floats(side)))
+            for side in (mine, theirs)
+        ]
+        return found[0], found[1]
+    if cuts is not None:
+        mine = _into_intervals(pa.chunked_array([mine]), pc.unique(theirs.drop_null()).to_pylist())
+    elif mine.type != theirs.type:
+        theirs = theirs.cast(mine.type)
+    known = pc.unique(pa.chunked_array([mine, theirs]))
+    sides = (pc.index_in(side, value_set=known) for side in (mine, theirs))
+    first, second = (np.asarray(side.fill_null(-1)).astype(np.int64) for side in sides)
+    return first, second
 
 
 def _shared(table: Table, name: str, released: pa.Array, least: int) -> bool:

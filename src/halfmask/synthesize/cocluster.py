@@ -26,6 +26,7 @@ from halfmask.release.candidate import SyntheticCandidate
 from halfmask.release.demands import DRAWN, INSTEAD, SET_ASIDE, refuse_diversity, state_demands
 from halfmask.release.seal import published_columns, seal
 from halfmask.synthesize.columns import RARE, shared_parts, support
+from halfmask.synthesize.combinations import redraw_rare, shared_combinations
 from halfmask.table.demands import leaving_columns, people_who, resolve, with_policies
 from halfmask.table.table import Table
 from halfmask.table.weights import unweighted_notes
@@ -89,6 +90,8 @@ class DrawSettings:
             merges only groups that are too small and keeps more of them.
         mode: ``"draw"`` at random or ``"quota"``.
         labels: whether numbers leave as the intervals that they lie in, as the thesis has it.
+        combinations: of how many columns the values of a row must be held together by k people,
+            numbers by their interval; 1: each value for itself. It costs what is rare.
         holdout: the share of people kept out of the model, as a control of its risk.
         seed: for repeatable tests; None draws from the system's secure source.
         time_limit: seconds for the co-clustering.
@@ -103,6 +106,7 @@ class DrawSettings:
     strategy: Strategy = "climb"
     mode: Mode = "draw"
     labels: bool = False
+    combinations: int = 1
     holdout: float = 0.0
     seed: int | None = None
     time_limit: float | None = None
@@ -123,6 +127,7 @@ class DrawSettings:
             raise ParameterError(
                 "labels", "(given)", "only with intervals whose ends k people share"
             )
+        require_whole("combinations", self.combinations, 1)
         if self.seed is not None:
             require_whole("seed", self.seed, 0)
         if self.time_limit is not None:
@@ -131,7 +136,9 @@ class DrawSettings:
 
 
 OPTIONS = tuple(one.name for one in fields(DrawSettings))
-_STATED = ("rows", "bins", "intervals", "strategy", "mode", "labels", "holdout", "seed")
+_STATED = (
+    "rows", "bins", "intervals", "strategy", "mode", "labels", "combinations", "holdout", "seed",
+)  # fmt: skip
 
 
 def synthesize_groups(table: Table, settings: DrawSettings) -> SyntheticRelease:
@@ -166,7 +173,12 @@ def synthesize_groups(table: Table, settings: DrawSettings) -> SyntheticRelease:
     grid = _coarsen(finest, wanted, settings.strategy, owner)
     columns = [support(table, column, wanted, owner) for column in melted.columns]
     model = generator(grid, melted.offsets, np.concatenate([one.drawn for one in columns]))
-    codes = model.draw(size, random, mode=settings.mode)
+    codes, groups = model.draw_in_groups(size, random, mode=settings.mode)
+    together = settings.combinations if wanted > 1 and len(names) > 1 else 1
+    redrawn = 0.0
+    if together > 1:
+        shared = shared_combinations(melted.columns, together, wanted, owner)
+        redrawn = redraw_rare(codes, groups, model, shared, random)
     obtained = PartSizes(grid.partition[0], owner).fewest()
     parameters: dict[str, Any] = {
         "k": settings.k,
@@ -176,6 +188,12 @@ def synthesize_groups(table: Table, settings: DrawSettings) -> SyntheticRelease:
         "rounds": ROUNDS,
     }
     notes = (*raised, *_notes(grid, columns, obtained, wanted), *unweighted_notes(table.schema))
+    if redrawn > _MANY:
+        notes = (
+            *notes,
+            "More than one row in ten was drawn anew, because it held a combination that fewer "
+            f"than {wanted:,} people share: dependence among rare values is weaker than it was.",
+        )
     if owner is not None:
         notes = (*notes, "Rows are drawn one by one: who several rows are about is not drawn.")
     return seal(
@@ -189,6 +207,8 @@ def synthesize_groups(table: Table, settings: DrawSettings) -> SyntheticRelease:
             notes=notes,
             control=held,
             groups=grid.partition[0],
+            combinations=together,
+            cuts={c.name: c.cuts.bounds[1:-1] for c in melted.columns if c.cuts is not None},
             demands=settings.demands,
         )
     )

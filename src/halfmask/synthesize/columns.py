@@ -1,9 +1,10 @@
 """The parts of a column that k people share, and how values are drawn inside a part.
 
 Definition: a value that at least k people hold is drawn as it is. Other numbers are drawn from
-    spans that hold at least k people each; a span ends at a short number among the values of k
-    neighbors, and the first and the last one end where k people still stand beyond. Digits are
-    drawn as often as people round to them. Names that fewer than k people hold are not drawn.
+    spans that hold at least k people each, so that a span's mean is theirs; a span ends at a short
+    number among the values of k neighbors, and the first and the last one end where k people still
+    stand beyond. A part draws what of a span lies in it. Digits are drawn as often as people round
+    to them. Names that fewer than k people hold are not drawn.
 
 Nothing here depends on one person: a value, an end and a rounding each rest on k people.
 """
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
 
-_SPANS = 64  # of one part, at most
+_SPANS = 64  # for each part, at most
+_STEEP = 0.1  # how near to an end the mean of a span may lie
 _DECIMALS = 9
 _STEPS = 14  # of a ladder: 1, 5, 10, 50, ...
 _CLOCK = (1, 60, 3600, 86_400)  # seconds that times are rounded to
@@ -79,19 +81,25 @@ class SharedColumnParts:
 
     Attributes:
         column: the parts, as they are co-clustered.
-        drawn: per part, whether at least k people hold it.
+        drawn: per part, which share of its rows can be drawn; 0 where fewer than k people hold it.
         weights: (parts, elements) how often each element is drawn in a part.
-        value: per element, the code of the value that it is; -1: a span.
-        low: per element, where its span begins; ``high``: where it ends.
+        value: per element, the code of the value that it is; -1: a piece of a span.
+        low: per element, where the piece begins; ``high``: where it ends.
+        begin: per element, which share of its span's rows lies below it; ``end``: up to its end.
+        span: per element, the whole span, (begins, ends, power); the rows up to the share u of it
+            lie below ``begins + (ends - begins) * u**power``.
         rounding: of numbers drawn from spans.
     """
 
     column: ColumnParts
-    drawn: NDArray[np.bool_]
+    drawn: Floats
     weights: Floats
     value: Ints
     low: Floats
     high: Floats
+    begin: Floats
+    end: Floats
+    span: Floats
     rounding: Rounding
 
     def __repr__(self) -> str:
@@ -105,7 +113,10 @@ class SharedColumnParts:
         exact = code >= 0
         found = values.take(pa.array(np.where(exact, code, 0)))
         if not exact.all():
-            numbers = low + random.random(len(parts)) * (high - low)
+            begin, end = self.begin[element], self.end[element]
+            share = begin + random.random(len(parts)) * (end - begin)
+            first, last, power = self.span[element].T
+            numbers = np.clip(first + (last - first) * share**power, low, high)
             numbers = self.rounding.apply(numbers, low, high, random)
             new = _typed(np.where(exact, 0.0, numbers), values.type)
             found = pc.if_else(pa.array(exact), found, new)
@@ -125,7 +136,9 @@ def holders(table: Table, name: str, owner: NDArray[np.int32] | None) -> Ints:
     return people_in(encoded.codes, owner, len(encoded.values))
 
 
-def people_in(groups: NDArray[np.int32], owner: NDArray[np.int32] | None, count: int) -> Ints:
+def people_in(
+    groups: NDArray[np.int32] | Ints, owner: NDArray[np.int32] | None, count: int
+) -> Ints:
     """How many people each of ``count`` groups of rows is about."""
     if owner is None:
         return np.bincount(groups, minlength=count).astype(np.int64)
@@ -241,12 +254,11 @@ def support(
 ) -> SharedColumnParts:
     """What is drawn inside each part of a column, resting on k people everywhere."""
     encoded = table.encode(column.name)
-    parts = len(column.labels)
-    drawn = people_in(column.codes, owner, parts) >= k
+    shared = people_in(column.codes, owner, len(column.labels)) >= k
     by_value = holders(table, column.name, owner)
     rows = np.bincount(encoded.codes, minlength=len(encoded.values))
-    exact = np.flatnonzero(by_value >= k)
-    elements = [(int(column.of_value[v]), int(v), 0.0, 0.0, float(rows[v])) for v in exact]
+    exact = np.flatnonzero((by_value >= k) & shared[column.of_value])
+    elements = [_Element(int(column.of_value[v]), int(v), weight=float(rows[v])) for v in exact]
     rounding = Rounding((), ())
     if column.cuts is not None:
         held = len(encoded.values) - encoded.values.null_count
@@ -257,33 +269,79 @@ def support(
         rounding = _rounding(x, k, encoded.values.type)
         unit = rounding.unit
         ends = (ends[0] / unit, ends[1] / unit)
-        own = None if owner is None else owner[loose]
-        for part in np.flatnonzero(drawn[: len(column.cuts)]):
-            here = column.codes[loose] == part
-            whose = None if own is None else own[here]
-            limits = np.array(column.cuts.bounds[part : part + 2]) / unit
-            spans = _spans(x[here] / unit, whose, k, limits, ends)
-            elements += [(int(part), -1, a * unit, b * unit, rows) for a, b, rows in spans]
-    return _supported(column, drawn, elements, rounding)
+        spans, place = _spans(
+            x / unit, None if owner is None else owner[loose], k, len(column.cuts), ends
+        )
+        where = column.codes[loose]
+        bounds = np.array([-np.inf, *column.cuts.bounds[1:-1], np.inf])
+        spans = spans * [unit, unit, 1]
+        coarse = 1 << 30 if pa.types.is_float32(encoded.values.type) else 1
+        for part in np.flatnonzero(shared[: len(column.cuts)]):
+            here = np.bincount(place[where == part], minlength=len(spans))
+            limits = bounds[part : part + 2]
+            elements += _pieces(int(part), limits, spans, here, rounding, coarse)
+    return _supported(column, elements, rounding)
+
+
+@dataclass(frozen=True, slots=True)
+class _Element:
+    """One value, or what of one span lies in a part; see ``SharedColumnParts``."""
+
+    part: int
+    value: int = -1
+    low: float = 0.0
+    high: float = 0.0
+    begin: float = 0.0
+    end: float = 0.0
+    span: tuple[float, float, float] = (0.0, 0.0, 1.0)
+    weight: float = 0.0
+
+
+def _pieces(
+    part: int, limits: Floats, spans: Floats, rows: Ints, rounding: Rounding, coarse: int
+) -> list[_Element]:
+    """What of the spans lies in a part; rows whose span does not reach it join the nearest.
+
+    A part is open below: its numbers begin above the lower limit, also when they are rounded, or
+    held as numbers that are ``coarse`` times coarser than doubles.
+    """
+    unit = rounding.unit if rounding.steps else 0.0
+    below = limits[0]
+    if np.isfinite(below):
+        below += max(1e-6 * unit, float(np.spacing(abs(below))) * coarse)
+    found: dict[int, _Element] = {}
+    for n, (low, high, power) in enumerate(spans):
+        first, last = max(low, below), min(high, limits[1])
+        if first > last or (unit and floor(last / unit + 1e-9) < ceil(first / unit - 1e-9)):
+            continue
+        wide = high - low
+        begin, end = (((x - low) / wide) ** (1 / power) if wide > 0 else 0.0 for x in (first, last))
+        found[n] = _Element(part, -1, first, last, begin, end, (low, high, power))
+    fitting, used = np.array(list(found), np.int64), np.flatnonzero(rows)
+    if not len(fitting):
+        return []
+    nearest = fitting[np.abs(fitting[None, :] - used[:, None]).argmin(axis=1)]
+    weight = np.bincount(nearest, rows[used], minlength=len(spans))
+    return [replace(found[n], weight=float(weight[n])) for n in np.flatnonzero(weight).tolist()]
 
 
 def _supported(
-    column: ColumnParts,
-    drawn: NDArray[np.bool_],
-    elements: list[tuple[int, int, float, float, float]],
-    rounding: Rounding,
+    column: ColumnParts, elements: list[_Element], rounding: Rounding
 ) -> SharedColumnParts:
-    part, value, low, high, weight = (np.array(side) for side in zip(*elements, strict=True))
-    weights = np.zeros((len(drawn), len(elements)))
-    weights[part.astype(np.int64), np.arange(len(elements))] = weight
-    drawn = drawn & (weights.sum(axis=1) > 0)
+    weights = np.zeros((len(column.labels), len(elements)))
+    for n, one in enumerate(elements):
+        weights[one.part, n] = one.weight
+    rows = np.bincount(column.codes, minlength=len(column.labels))
     return SharedColumnParts(
         column,
-        drawn,
+        weights.sum(axis=1) / np.maximum(rows, 1),
         weights,
-        value.astype(np.int64),
-        low.astype(float),
-        high.astype(float),
+        np.array([one.value for one in elements], np.int64),
+        np.array([one.low for one in elements]),
+        np.array([one.high for one in elements]),
+        np.array([one.begin for one in elements]),
+        np.array([one.end for one in elements]),
+        np.array([one.span for one in elements]).reshape(-1, 3),
         rounding,
     )
 
@@ -312,20 +370,19 @@ def _ends(
 
 
 def _spans(
-    x: Floats,
-    owner: NDArray[np.int32] | None,
-    k: int,
-    limits: Floats,
-    ends: tuple[Floats, Floats],
-) -> list[tuple[float, float, float]]:
-    """(low, high, rows) of the spans of one part; none where fewer than k people are left in it."""
+    x: Floats, owner: NDArray[np.int32] | None, k: int, parts: int, ends: tuple[Floats, Floats]
+) -> tuple[Floats, Ints]:
+    """(low, high, power) of each span of a column, and the span of each number.
+
+    There is none where fewer than k people are left in the column.
+    """
     people = len(x) if owner is None else len(np.unique(owner))
     if people < k or not len(x):
-        return []
+        return np.empty((0, 3)), np.zeros(len(x), np.int64)
     order = np.argsort(x, kind="stable")
     ranked = x[order]
     own = None if owner is None else owner[order]
-    count = max(1, min(_SPANS, people // k))
+    count = max(1, min(_SPANS * parts, people // k))
     while True:
         place = (np.arange(len(x)) * count // len(x)).astype(np.int32)
         if people_in(place, own, count).min() >= k or count == 1:
@@ -336,20 +393,24 @@ def _spans(
     cuts = [shortest(ranked[max(0, a - half)], ranked[min(len(x) - 1, a + half - 1)],
                      (ranked[a - 1] + ranked[a]) / 2, more=1) for a in at]  # fmt: skip
     (low_k, low_2k), (high_2k, high_k) = ends
-    low, high = max(limits[0], ranked[0], low_k), min(limits[1], ranked[-1], high_k)
-    low, high = min(low, high_k), max(high, low_k)
+    low, high = min(max(ranked[0], low_k), high_k), max(min(ranked[-1], high_k), low_k)
     if high == high_k:
-        high = shortest(max(high_2k, low), high_k, high_k)
+        high = shortest(max(high_2k, low), high_k, high_k, more=1)
     else:
         high = shortest(max(ranked[max(0, len(x) - k)], low_k), high, high, more=1)
     if low == low_k:
-        low = shortest(low_k, min(low_2k, high), low_k)
+        low = shortest(low_k, min(low_2k, high), low_k, more=1)
     else:
         low = shortest(low, min(ranked[min(k, len(x)) - 1], high), low, more=1)
-    inner = np.clip(cuts, low, max(low, high))
-    bounds = np.concatenate([[low], inner, [max(low, high)]])
-    rows = np.bincount(place, minlength=count)
-    return [(float(bounds[i]), float(bounds[i + 1]), float(rows[i])) for i in range(count)]
+    bounds = np.concatenate([[low], np.clip(cuts, low, max(low, high)), [max(low, high)]])
+    first, wide = bounds[:-1], np.where(np.diff(bounds) > 0, np.diff(bounds), 1.0)
+    # The mean of k people or more, none of whom counts beyond the span: it says how even it is.
+    inside = np.clip((ranked - first[place]) / wide[place], 0.0, 1.0)
+    mean = np.bincount(place, inside, minlength=count) / np.bincount(place, minlength=count)
+    power = 1 / np.clip(mean, _STEEP, 1 - _STEEP) - 1
+    out = np.empty(len(x), np.int64)
+    out[order] = place
+    return np.column_stack([first, bounds[1:], power]), out
 
 
 def _rounding(x: Floats, k: int, kind: pa.DataType) -> Rounding:

@@ -1,0 +1,143 @@
+"""What was paid for is delivered: columns from noisy counts, where a model cannot be computed.
+
+A method sees noisy views only, so whether it fails, and what stands in for it, is post-processing:
+neither tells more of a row than the views do, and nothing more is spent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from halfmask.errors import (
+    BudgetExceededError,
+    InputError,
+    InternalError,
+    UnsatisfiableError,
+)
+from halfmask.synthesize.inference import draw_values
+from halfmask.synthesize.marginals import rows_from, simplex
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from halfmask.dp.budget import Budget
+    from halfmask.dp.views import Guess, NoisyCounts, NoisyViews
+
+    Codes = dict[str, NDArray[np.int64]]
+
+FELL_BACK = (
+    "The model could not be computed: columns were drawn for themselves, from the noisy counts "
+    "that had been paid for."
+)
+
+
+@dataclass(slots=True, eq=False)
+class PaidViews:
+    """Noisy views, with a list of the counts that were answered."""
+
+    views: NoisyViews
+    answered: list[NoisyCounts] = field(default_factory=list)
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """How many public values each column has."""
+        return self.views.sizes
+
+    @property
+    def limit(self) -> Budget:
+        """The budget to use."""
+        return self.views.limit
+
+    def count(self, columns: Sequence[str], cost: Budget) -> NoisyCounts:
+        """A noisy table of counts over ``columns``."""
+        found = self.views.count(columns, cost)
+        self.answered.append(found)
+        return found
+
+    def grouped(self, maps: Mapping[str, NDArray[np.int64]]) -> NoisyViews:
+        """The same rows by other codes; what is counted of them is not listed."""
+        return self.views.grouped(maps)
+
+    def within(self, limit: Budget) -> PaidViews:
+        """The same rows for a part of the budget."""
+        return PaidViews(self.views.within(limit), self.answered)
+
+    def heavy(
+        self, columns: Sequence[str], cost: Budget
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], float]:
+        """The cells of a table too large to list whose noisy count is large, and the total."""
+        return self.views.heavy(columns, cost)
+
+    def worst(self, guesses: Sequence[Guess], cost: Budget) -> int:
+        """Which guess is (about) farthest from the rows."""
+        return self.views.worst(guesses, cost)
+
+    def dependent(self, pairs: Sequence[tuple[tuple[str, ...], str]], cost: Budget) -> int:
+        """Which (parents, child) is (about) farthest from independence."""
+        return self.views.dependent(pairs, cost)
+
+
+def learn_and_draw(
+    learn: Callable[..., Any],
+    views: NoisyViews,
+    rows_of: Callable[[float], int],
+    random: np.random.Generator,
+    **options: Any,
+) -> tuple[Codes, bool]:
+    """Public codes of the rows that a method draws, and whether it could.
+
+    Args:
+        learn: the method.
+        views: all that it may ask about the rows.
+        rows_of: how many rows to draw where a model has so many.
+        random: where chance comes from; it holds no secret.
+        options: what the method takes.
+
+    Raises:
+        InternalError: a method failed, and no column's counts had been paid for.
+    """
+    paid = PaidViews(views)
+    try:
+        model = learn(paid, **options)
+        codes = model.draw(rows_of(float(model.rows)), random)
+        if all(_inside(codes[name], size) for name, size in views.sizes.items()):
+            return codes, True
+    except (InputError, InternalError, BudgetExceededError):
+        raise  # what is public is wrong, or the views refuse
+    except (UnsatisfiableError, ArithmeticError, ValueError, IndexError):
+        pass
+    columns = {name: _single(paid.answered, name, size) for name, size in views.sizes.items()}
+    if not any(table is not None for table in columns.values()):
+        raise InternalError("The method failed before it had counted a column.")
+    count = rows_of(rows_from([one for one in paid.answered if one.counts.size]))
+    codes = {}
+    for name, size in views.sizes.items():
+        table = columns[name]
+        weights = np.ones(size) if table is None else table
+        codes[name] = draw_values(np.zeros(count, np.int64), weights[None, :], random)
+    return codes, False
+
+
+def _inside(codes: NDArray[Any], size: int) -> bool:
+    whole = np.issubdtype(codes.dtype, np.integer)
+    return whole and bool(((codes >= 0) & (codes < size)).all())
+
+
+def _single(answered: Sequence[NoisyCounts], name: str, size: int) -> NDArray[np.float64] | None:
+    """The counts of one column from the table that has the least noise on them."""
+    found = None
+    for one in answered:
+        if name not in one.columns:
+            continue
+        noise = one.variance * one.counts.size / size
+        if found is None or noise < found[0]:
+            others = tuple(i for i, other in enumerate(one.columns) if other != name)
+            found = noise, one.counts.sum(axis=others).astype(np.float64)
+    if found is None:
+        return None
+    return simplex(found[1], max(1.0, float(found[1].sum())))
