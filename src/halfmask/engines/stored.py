@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halfmask.engines.open import is_address, is_database, open_address
+from halfmask.engines.pieces import is_pieces, list_pieces, partition_columns
 from halfmask.errors import EngineError, EngineUnavailableError, InputError, ParameterError
 from halfmask.table.files.rows import file_kind, incoming_types, normalize
 from halfmask.table.files.text_file import file_named, packing_of
-from halfmask.table.read import bind_schema, read_rows
+from halfmask.table.read import bind_schema, infer_types, read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -38,7 +39,8 @@ class Storage:
     """One file or table of a database; the ``StoredRows`` of tables that are not in memory.
 
     Attributes:
-        place: a CSV or Parquet file, a DuckDB database (.duckdb, .ddb) or a PostgreSQL address.
+        place: a CSV or Parquet file, a folder or pattern of such files, a DuckDB database (.duckdb,
+            .ddb) or a PostgreSQL address.
         table: which table of a database.
         memory_limit: how much memory DuckDB may take, such as ``"500MB"``.
         delimiter: what stands between the fields of a CSV file; None: detected.
@@ -62,7 +64,11 @@ class Storage:
     @property
     def are_texts(self) -> bool:
         """Whether all values are texts, as in a CSV file."""
-        return not is_address(self.place) and file_kind(Path(self.place)) == "csv"
+        if is_address(self.place):
+            return False
+        if is_pieces(self.place):
+            return list_pieces(self.place)[0] == "csv"
+        return file_kind(Path(self.place)) == "csv"
 
     @property
     def _is_server(self) -> bool:
@@ -79,7 +85,7 @@ class Storage:
             finally:
                 engine.close()
             return
-        if not file_named(self.place).is_file():
+        if not is_pieces(self.place) and not file_named(self.place).is_file():
             raise InputError(f"There is no file {Path(self.place).name!r}.")
         from halfmask.engines.duckdb import DuckDB
 
@@ -126,7 +132,7 @@ class Storage:
 
     def collect(self, schema: Schema) -> Table:
         """All rows in memory, bound to ``schema``."""
-        if not is_address(self.place):
+        if not is_address(self.place) and not is_pieces(self.place):
             return read_rows(self.place, schema, delimiter=self.delimiter, encoding=self.encoding)
         from sqlglot import exp
 
@@ -135,6 +141,10 @@ class Storage:
         self.columns()
         with self.open() as (engine, name):
             arrow = engine.run(exp.select("*").from_(named(name)))
+        if self.are_texts:
+            texts = ("",) if schema.missing is None else schema.missing
+            known = schema.over(arrow.column_names)
+            return bind_schema(infer_types(normalize(arrow, texts), known), known, "csv")
         rows = normalize(arrow, schema.missing or ())
         return bind_schema(rows, schema, "arrow", incoming_types(arrow))
 
@@ -188,12 +198,20 @@ def _show(
     """Make the rows of a file known under one name."""
     import duckdb
 
-    path = _literal(source)
+    path, more = _literal(source), ()
+    if is_pieces(source):
+        kind, files = list_pieces(source)
+        path = f"[{', '.join(map(_literal, files))}]"
+        more = ("hive_partitioning = true",) if partition_columns(files) else ()
+    elif not is_database(source):
+        kind = file_kind(Path(source))
     if is_database(source):
         origin = 'given."' + _require_name(table).replace('"', '""') + '"'
-    elif (kind := file_kind(Path(source))) == "parquet":
-        origin = f"read_parquet({path})"
-    elif kind != "csv" or packing_of(Path(source)) not in (None, "gzip", "zstd"):
+    elif kind == "parquet":
+        origin = f"read_parquet({', '.join([path, *more])})"
+    elif not is_pieces(source) and (
+        kind != "csv" or packing_of(Path(source)) not in (None, "gzip", "zstd")
+    ):
         what = "an Arrow file" if kind == "arrow" else f"a {kind} file, or packed in a way"
         raise InputError(
             f"The file {Path(source).name!r} is {what}, which DuckDB does not read: leave "
@@ -202,7 +220,7 @@ def _show(
     else:  # texts become what they are afterwards, as for a table that is read
         options = [f"{key} = {_literal(text)}" for key, text in written.items() if text]
         texts = ["all_varchar = true", "header = true", f"nullstr = {_literal(_NO_TEXT)}"]
-        origin = f"read_csv({', '.join([path, *texts, *options])})"
+        origin = f"read_csv({', '.join([path, *texts, *options, *more])})"
     try:
         if is_database(source):
             connection.execute(f"ATTACH {path} AS given (READ_ONLY)")
