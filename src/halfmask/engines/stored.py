@@ -8,7 +8,7 @@ something is asked and closed after it.
 from __future__ import annotations
 
 import tempfile
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from halfmask.engines.open import is_address, is_database, open_address
 from halfmask.engines.pieces import is_pieces, list_pieces, partition_columns
-from halfmask.errors import EngineError, EngineUnavailableError, InputError, ParameterError
+from halfmask.errors import (
+    EngineError,
+    EngineUnavailableError,
+    InputError,
+    InternalError,
+    ParameterError,
+)
 from halfmask.table.files.rows import file_kind, incoming_types, normalize
 from halfmask.table.files.text_file import file_named, packing_of
 from halfmask.table.read import bind_schema, infer_types, read_rows
@@ -74,9 +80,42 @@ class Storage:
     def _is_server(self) -> bool:
         return is_address(self.place) and not is_database(self.place)
 
+    def hold(self) -> ExitStack:
+        """Keep one engine open, with one state of the rows, until the stack is closed.
+
+        All that is asked meanwhile is answered by it. Who takes its contents over (``pop_all``)
+        keeps the engine, and the next question opens another.
+        """
+        held = ExitStack()
+        engine, name = held.enter_context(self._opened())
+        engine.begin()
+        vars(self)["_held"] = (held, engine, name)
+        return held
+
     @contextmanager
     def open(self) -> Iterator[tuple[Engine, str]]:
         """An engine over the rows, and the name that their table has in it."""
+        held = vars(self).get("_held")
+        if held is not None:
+            yield held[1], held[2]
+            return
+        with self._opened() as opened:
+            yield opened
+
+    @property
+    def held(self) -> ExitStack:
+        """What keeps the engine that is held open."""
+        if "_held" not in vars(self):
+            raise InternalError("No engine is held over the rows.")
+        found: ExitStack = vars(self)["_held"][0]
+        return found
+
+    def let_go(self) -> None:
+        """Hold no engine any more; whoever has it closes it."""
+        vars(self).pop("_held", None)
+
+    @contextmanager
+    def _opened(self) -> Iterator[tuple[Engine, str]]:
         if self._is_server:
             name = _require_name(self.table)
             engine = open_address(self.place)
