@@ -25,6 +25,7 @@ from halfmask.errors import (
 from halfmask.metrics.cost import METRICS, CellMetric, Loss
 from halfmask.release.candidate import Attempt
 from halfmask.release.partition import column_loss, table_loss
+from halfmask.table.tuples import Tuples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -99,12 +100,12 @@ class Choice:
 
 
 def try_methods(
-    table: Table, choice: Choice, run: Callable[[str, float | None], Candidate]
+    table: Tuples, choice: Choice, run: Callable[[str, float | None], Candidate]
 ) -> tuple[Candidate, tuple[Attempt, ...]]:
     """The candidate that loses least, and what was tried.
 
     Args:
-        table: all rows.
+        table: entries that stand for all rows.
         choice: what is asked for.
         run: makes the candidate of one method within so many seconds.
 
@@ -154,8 +155,8 @@ def try_methods(
 
 def suitable_methods(table: Table, models: Sequence[Model], metric: str) -> list[str]:
     """The methods that would be tried, cheapest first."""
-    choice = Choice(models, metric, 0.0, None, {})
-    return [one.name for one in CONTENDERS if _unfit(one, table, choice) is None]
+    choice, rows = Choice(models, metric, 0.0, None, {}), Tuples.of(table)
+    return [one.name for one in CONTENDERS if _unfit(one, rows, choice) is None]
 
 
 def _share(choice: Choice) -> float:
@@ -163,9 +164,11 @@ def _share(choice: Choice) -> float:
     return 0.1 * (choice.time_limit or 0.0)
 
 
-def _unfit(contender: Contender, table: Table, choice: Choice) -> str | None:
+def _unfit(contender: Contender, table: Tuples, choice: Choice) -> str | None:
     """Why a method is not tried; None: it is."""
-    columns = len(table.schema.quasi)
+    columns = len(table.table.schema.quasi)
+    if table.engine and not contender.recodes:
+        return "it divides rows, which stay where they are"
     known = METRICS if contender.recodes else (*_SCORED, *_DIVIDED)
     if choice.metric_name not in known or (not contender.recodes and not _plain(choice)):
         return f"it cannot minimize {choice.metric_name}"
@@ -216,12 +219,12 @@ def _score(found: Candidate, choice: Choice) -> float:
     """What a candidate loses; the same measure for all."""
     if not choice.scored:
         return float(found.parameters["value"])
-    table, out = found.table, found.left_out
+    table, out, rows = found.table, found.left_out, found.everybody
     weights, losses = {}, {}
     for name in table.schema.quasi:
-        loss = column_loss(found.recoding, table, found.step, name)  # type: ignore[arg-type]
+        loss = column_loss(found.recoding, table, found.step, name, found.counts)  # type: ignore[arg-type]
         wide = table.hierarchy(name).size > 1
-        losses[name] = Fraction(loss * len(table) + out, len(table) + out) if wide else loss
+        losses[name] = Fraction(loss * rows + out, rows + out) if wide else loss
         weights[name] = table.schema.columns[name].weight
     aggregate = "geometric" if choice.metric_name == "loss" else "arithmetic"
     return table_loss(losses, weights, aggregate=aggregate)

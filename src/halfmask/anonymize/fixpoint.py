@@ -11,23 +11,23 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from halfmask.errors import UnsatisfiableError
-from halfmask.models.needs import leave_out_unmet, prepare
+from halfmask.models.needs import leave_out_entries, prepare
 from halfmask.release.partition import Perturbation
 from halfmask.table.hierarchies.builders import columns_following, labels_stay
+from halfmask.table.tuples import picked, rows_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from halfmask.models.verdict import Model
     from halfmask.release.candidate import Candidate
-    from halfmask.table.table import Table
+    from halfmask.table.tuples import Tuples
 
-    Search = Callable[[Table, float | Fraction], Candidate]
+    Search = Callable[[Tuples, float | Fraction], Candidate]
 
 DECLARE = (
     "or declare hierarchies that do not follow the values of the rows (mask with its length, "
@@ -37,7 +37,7 @@ _ALLOW = "or allow suppression"
 
 
 def search_until_stable(
-    table: Table,
+    table: Tuples,
     models: Sequence[Model],
     search: Search,
     *,
@@ -47,29 +47,31 @@ def search_until_stable(
     """The candidate of ``search``, whose labels show no value that only other rows hold.
 
     Args:
-        table: all rows.
+        table: entries that stand for all rows.
         models: the promises.
-        search: makes a candidate of rows of which a share may be suppressed.
+        search: makes a candidate of entries of which a share may be suppressed.
         suppression: the share of all rows that may be suppressed.
         unmet: ``"suppress"``: whom nobody can serve is left out, beyond that share.
     """
-    allowed = int(Fraction(str(suppression)) * len(table))
+    everybody = table.rows
+    allowed = int(Fraction(str(suppression)) * everybody)
     beyond = unmet == "suppress"
-    rows, unserved = leave_out_unmet(table, models, len(table) if beyond else allowed)
+    rows, unserved = leave_out_entries(table, models, everybody if beyond else allowed)
     room, gone = allowed - (0 if beyond else unserved), 0
     while True:
-        reduced = len(rows) < len(table)
+        reduced = rows.rows < everybody
         try:
-            found = search(rows, Fraction(room - gone, len(rows)) if reduced else suppression)
+            found = search(rows, Fraction(room - gone, rows.rows) if reduced else suppression)
         except UnsatisfiableError as error:
             told = any(one.startswith(_ALLOW) for one in error.advice)  # of the rows at hand alone
             if not reduced or not told:
                 raise
-            raise _unsatisfiable(error, len(table), len(rows)) from None
+            raise _unsatisfiable(error, everybody, rows.rows) from None
         keep = found.step >= 0
         if keep.all() or _labels_stay(found, rows, keep, models):
             return _with_counts(found, suppression, unserved, gone)
-        rows, gone = rows.keep(keep), gone + int(np.count_nonzero(~keep))
+        gone += rows_in(picked(rows.counts, ~keep))
+        rows = rows.keep(keep)
 
 
 def _unsatisfiable(error: UnsatisfiableError, everybody: int, rows: int) -> UnsatisfiableError:
@@ -89,13 +91,15 @@ def _unsatisfiable(error: UnsatisfiableError, everybody: int, rows: int) -> Unsa
 
 
 def _labels_stay(
-    found: Candidate, rows: Table, keep: NDArray[np.bool_], models: Sequence[Model]
+    found: Candidate, rows: Tuples, keep: NDArray[np.bool_], models: Sequence[Model]
 ) -> bool:
     """Whether the rows that leave would have the same labels without the others."""
     if isinstance(found.recoding, Perturbation) or found.table.found:
         return False  # made of all rows together
     names = columns_following(found.table, found.table.schema.quasi)
-    return not names or labels_stay(found.table, prepare(rows.keep(keep), models), keep, names)
+    return not names or labels_stay(
+        found.table, prepare(rows.table.keep(keep), models), keep, names
+    )
 
 
 def _with_counts(found: Candidate, suppression: float, unserved: int, gone: int) -> Candidate:

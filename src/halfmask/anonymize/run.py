@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from halfmask.anonymize import local, optimal
 from halfmask.anonymize.auto import AUTO, Choice, try_methods
+from halfmask.anonymize.entries import count_entries, why_collected
 from halfmask.anonymize.fixpoint import search_until_stable
 from halfmask.anonymize.partition.run import METHODS as PARTITIONS
 from halfmask.anonymize.partition.run import OPTIONS, Settings
@@ -80,7 +82,9 @@ def anonymize(
     where none is named.
 
     Args:
-        table: the rows, with quasi-identifiers and hierarchies declared.
+        table: the rows, with quasi-identifiers and hierarchies declared, wherever they are. Where
+            an engine counts them, ``"optimal"``, ``"local"`` and ``"auto"`` (which then tries these
+            two) leave them there; other methods read them into memory and say so.
         models: the promises to keep, all at once.
         method: ``"auto"`` tries the methods that can keep the promises, cheapest first, and
             releases what loses least (``release.tried`` says which). ``"optimal"``: one level per
@@ -127,9 +131,31 @@ def anonymize(
         metric = _metric(metric)
     if models:
         require_models(models)
-    table = with_policies(require_table(table), policies)
+    special = {"previous": previous, "pseudonym": pseudonym, **options}
+    reason = why_collected(table, models, method, special)
+    with ExitStack() as held:
+        if reason is None:
+            rows = count_entries(table, models, policies, held)
+        else:
+            rows = Tuples.of(with_policies(require_table(table), policies), note=reason)
+        settings = {
+            "method": method, "suppression": suppression, "metric": metric, "seed": seed,
+            "time_limit": time_limit, "demands": demands, "previous": previous,
+            "pseudonym": pseudonym, "began": began,
+        }  # fmt: skip
+        return _release(rows, models, settings, options)
+
+
+def _release(
+    rows: Tuples, models: Sequence[Model], given: dict[str, Any], options: dict[str, Any]
+) -> Release:
+    """The release of entries that stand for rows, wherever these are."""
+    method, suppression, metric = given["method"], given["suppression"], given["metric"]
+    seed, time_limit, demands = given["seed"], given["time_limit"], given["demands"]
+    previous, pseudonym, began = given["previous"], given["pseudonym"], given["began"]
+    table = rows.table
     refuse_contradiction(models, demands)
-    state_demands(table, demands)  # refuses before the search what the door would refuse after it
+    state_demands(rows, demands)  # refuses before the search what the door would refuse after it
     if demands == "keep":
         models = with_demanded_models(table, models)
     if previous is not None and pseudonym is not None:
@@ -141,22 +167,22 @@ def anonymize(
     if method == "exact" and demands == "keep":
         refuse_diversity(table, "method='exact'", "method='personal'")
     key = None if pseudonym is None else _key(table, pseudonym)
-    _require(table, method, suppression, seed, time_limit)
+    _require(table if rows.origin is None else rows.origin, method, suppression, seed, time_limit)
     _refuse_options(method, options)
     unmet = options.get("on_infeasible", "error")
     if method == AUTO and seed is None:
         seed = 0  # else what loses least would be luck
 
     def run(name: str, limit: float | None) -> Candidate:
-        given = options if method != AUTO else _fitting(name, options)
+        own = options if method != AUTO else _fitting(name, options)
         end = None if limit is None else time.monotonic() + limit
 
-        def search(rows: Table, share: float | Fraction) -> Candidate:
+        def search(entries: Tuples, share: float | Fraction) -> Candidate:
             seconds = None if end is None else max(end - time.monotonic(), 0.01)
             effort = {"suppression": share, "seed": seed, "time_limit": seconds}
-            return _search(rows, models, name, metric, {**effort, **given})
+            return _search(entries, models, name, metric, {**effort, **own})
 
-        return search_until_stable(table, models, search, suppression=suppression, unmet=unmet)
+        return search_until_stable(rows, models, search, suppression=suppression, unmet=unmet)
 
     tried: tuple[Attempt, ...] = ()
     left = _left(time_limit, began, len(table) * len(table.schema.quasi))
@@ -164,12 +190,13 @@ def anonymize(
         found = run(method, left)
     else:
         choice = Choice(models, metric, suppression, left, options)
-        found, tried = try_methods(table, choice, run)
+        found, tried = try_methods(rows, choice, run)
     parameters = dict(found.parameters)
     if "time_limit" in parameters:
         parameters["time_limit"] = time_limit
+    notes = (*found.notes, *((rows.note,) if rows.note else ()))
     made = replace(found, demands=demands, tried=tried, parameters=parameters, pseudonym=key)
-    return seal(made)
+    return seal(replace(made, notes=notes))
 
 
 def _key(table: Table, given: object) -> bytes:
@@ -205,13 +232,14 @@ def _left(time_limit: float | None, began: float, cells: int) -> float | None:
 
 
 def _search(
-    rows: Table,
+    entries: Tuples,
     models: Sequence[Model],
     method: str,
     metric: str | Metric | None,
     given: dict[str, Any],
 ) -> Candidate:
     """The candidate of one method; ``given`` is its effort and its options."""
+    rows = entries.table
     if method in PERTURBING:
         return _perturb(rows, models, method, metric, given)
     began, limit = time.monotonic(), given["time_limit"]
@@ -230,7 +258,8 @@ def _search(
         name = own if metric is None else metric if isinstance(metric, str) else metric.name
         settings = Settings(method, name, effort["seed"], effort["time_limit"], options)
         return divided(rows, models, settings)
-    return _recode(rows, models, method, "loss" if metric is None else metric, effort)
+    own = replace(entries, table=rows)
+    return _recode(own, models, method, "loss" if metric is None else metric, effort)
 
 
 def _fitting(method: str, options: dict[str, Any]) -> dict[str, Any]:
@@ -296,13 +325,14 @@ def _perturb(
 
 
 def _recode(
-    table: Table,
+    tuples: Tuples,
     models: Sequence[Model],
     method: str,
     metric: str | Metric,
     effort: dict[str, Any],
 ) -> Candidate:
     """The candidate of a method that finds levels."""
+    table = tuples.table
     chosen = metric_named(metric) if isinstance(metric, str) else _metric(metric)
     name = metric if isinstance(metric, str) else chosen.name
     parameters: dict[str, Any] = {
@@ -310,7 +340,7 @@ def _recode(
         "weights": {name: table.schema.columns[name].weight for name in table.schema.quasi},
         "models": [model.to_dict() for model in models],
     }
-    solution, step = _solve(table, models, chosen, method, parameters)
+    solution, step = _solve(tuples, models, chosen, method, parameters)
     steps = [_step(table.schema.quasi, levels) for levels in solution.steps or ()]
     return Candidate(
         table=table,
@@ -323,14 +353,20 @@ def _recode(
         parameters=parameters | {"value": solution.value},
         gap=solution.gap,
         notes=solution.notes,
+        tuples=tuples if tuples.engine else None,
     )
 
 
 def _solve(
-    table: Table, models: Sequence[Model], metric: Metric, method: str, parameters: dict[str, Any]
+    entries: Tuples,
+    models: Sequence[Model],
+    metric: Metric,
+    method: str,
+    parameters: dict[str, Any],
 ) -> tuple[Solution, NDArray[np.int32]]:
     """Search on the distinct tuples; what that needs is given back before rows are touched."""
-    tuples, row_tuple = statistics(Tuples.of(table), models)
+    table = entries.table
+    tuples, row_tuple = statistics(entries, models)
     problem = RecodingProblem(
         tuples,
         [table.hierarchy(name) for name in table.schema.quasi],

@@ -140,16 +140,23 @@ def refuse_bad_outputs(
     recoding: str | None = None,
     *,
     beside: bool = False,
+    table: str | None = None,
 ) -> None:
     """Look at where outputs go before the work begins; the original is never written over.
 
-    With ``beside`` the output is a release, which may write a schema file beside it.
+    With ``beside`` the output is a release, which may write a schema file beside it, and ``table``
+    names the table of a database that it goes to.
     """
     from pathlib import Path
 
     from halfmask.release.files import report_kind, table_kind
     from halfmask.release.record import require_free
 
+    if beside and output_path and output_path != STDOUT:
+        from halfmask.release.publish import require_target
+
+        if require_target(output_path, table):
+            output_path = None
     files = [path for path in (output_path, report, recoding) if path and path != STDOUT]
     taken = {Path(file).resolve()}
     for path in files:

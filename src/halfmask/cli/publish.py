@@ -427,10 +427,13 @@ def deliver(
     if output == STDOUT:
         show.print_csv(release.to_arrow())
     elif output:
-        release.write(output)
-        show.say(f"The release is in {output}{_beside(release, output)}.")
+        table = (about or {}).get("table")
+        release.write(output, **({"table": table} if table else {}))
+        inside = f", table {table}" if table else _beside(release, output)
+        show.say(f"The release is in {output}{inside}.")
     if report:
-        file = output if output != STDOUT else None
+        file = output if output != STDOUT and output and Path(output).is_file() else None
+        about = None if about is None else {k: v for k, v in about.items() if k != "table"}
         release.report(report, **({} if about is None else {"file": file, **about}))
         show.say(f"The report is in {report}.")
     if not output and not report:
@@ -447,7 +450,9 @@ def _certificate(file: str, given: Mapping[str, Any]) -> dict[str, Any]:
     # The name of a file is enough to repeat it; where it lies on a machine is nobody's business.
     named = [Path(word).name if Path(word).is_absolute() else word for word in words]
     command = mask_passwords(f"halfmask {shlex.join(named)}") if words else None
-    return {"original": Path(file).name, "by": given["by"], "command": command}
+    name = given.get("table") or Path(file).name  # an address may hold a password
+    more = {"table": given["output_table"]} if given.get("output_table") else {}
+    return {"original": name, "by": given["by"], "command": command, **more}
 
 
 def _beside(release: Release, output: str) -> str:
@@ -457,7 +462,7 @@ def _beside(release: Release, output: str) -> str:
 
     if release.schema is None:
         return ""
-    if holds_metadata(output):
+    if output.endswith("/") or holds_metadata(output):
         return ", with its schema and promises in it"
     return f", its schema and promises in {schema_beside(Path(output))}"
 
@@ -559,7 +564,9 @@ _SETTINGS = (
     metavar="SHARE",
     help="With --previous, the highest share of rows that stand for nobody.",
 )
-@output("The release: .parquet, .csv, .arrow; - is CSV on stdout.")
+@output("The release: .parquet, .csv, .arrow, a folder (out/), a database; - is CSV on stdout.")
+@click.option("--output-table", metavar="NAME", help="The table of the database that -o names.")
+@engine_options
 @_report
 @_by
 @click.option("--recoding", type=click.Path(), help="Save the recoding for new rows: .json.")
@@ -570,11 +577,16 @@ def anonymize_command(file: str, output: str | None, as_json: bool, **given: Any
     What people demand for themselves in the schema is kept beside them, or alone.
 
     Example: halfmask anonymize people.csv --k 10 -o out.parquet --report out.html
+
+    Example: halfmask anonymize postgresql://host/db --table visits --schema visits.toml --k 10
+    -o postgresql://host/db --output-table visits_public
     """
     from halfmask.anonymize.run import anonymize
 
     refuse_two_documents(output, json_too=as_json)
-    refuse_bad_outputs(file, output, given["report"], given["recoding"], beside=True)
+    refuse_bad_outputs(
+        file, output, given["report"], given["recoding"], beside=True, table=given["output_table"]
+    )
     table = load(file, given)
     wanted = models(given, table.schema)
     settings = {name: given[name] for name in _SETTINGS if given[name] is not None}

@@ -17,7 +17,7 @@ from halfmask.engines.sql import SqlEngine
 from halfmask.errors import EngineError, EngineUnavailableError, InputError, QueryError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from sqlglot import exp
 
@@ -46,6 +46,7 @@ class DuckDB(SqlEngine):
         self._brought: list[str] = []
         self._types: dict[str, dict[str, pa.DataType]] = {}
         self._written: tuple[Request, Request] | None = None
+        self._aside: Path | None = None
         self.given = tuple(tables or ())
         for name, rows in (tables or {}).items():
             self._bring(name, rows)
@@ -91,6 +92,57 @@ class DuckDB(SqlEngine):
     def add(self, name: str, rows: pa.Table) -> None:
         """Bring a small table along."""
         self._bring(name, rows)
+
+    def bring(self, name: str, rows: pa.Table, like: tuple[str, str | None]) -> None:  # noqa: ARG002
+        """Bring a table along to join with; its values find their own type."""
+        self._bring(name, rows)
+
+    def write_rows(self, name: str, query: str, columns: Sequence[str], folder: Path) -> None:
+        """Write the rows of a query of groups into ``folder``, each as often as it counts.
+
+        Raises:
+            EngineError: they cannot be written.
+        """
+        import duckdb
+
+        self._aside = folder / "rows.parquet"
+        place = str(self._aside).replace("'", "''")
+        names = ", ".join('"' + one.replace('"', '""') + '"' for one in columns)
+        repeated = f"SELECT {names}, UNNEST(RANGE(hm_n)) AS hm_i FROM ({query}) g"  # noqa: S608
+        try:
+            self._connection.execute(
+                f"COPY (SELECT {names} FROM ({repeated}) h) TO '{place}' (FORMAT parquet)"  # noqa: S608
+            )
+            self._connection.execute(
+                f"CREATE TEMPORARY VIEW {name} AS SELECT * FROM read_parquet('{place}')"  # noqa: S608
+            )
+        except duckdb.Error as error:
+            raise EngineError(
+                f"DuckDB could not write the rows ({type(error).__name__}): check the room on the "
+                "disk and the memory limit. Nothing was released."
+            ) from None
+
+    def sums(self, table: str, columns: Sequence[str]) -> tuple[object, ...]:
+        """Per column a number that depends on all its values, in whatever order."""
+        import duckdb
+
+        parts = ", ".join(
+            f'SUM(HASH(CAST("{one.replace(chr(34), chr(34) * 2)}" AS VARCHAR)))' for one in columns
+        )
+        try:
+            found: tuple[object, ...] = self._connection.execute(
+                f'SELECT {parts} FROM "{table}"'  # noqa: S608
+            ).fetchall()[0]
+        except duckdb.Error:
+            raise engine_refusal("duckdb") from None
+        return found
+
+    def stream(self, rows: int) -> pa.RecordBatchReader:
+        """The rows that were written, so many at a time, in their order."""
+        import pyarrow.parquet as pq
+
+        file = pq.ParquetFile(self._aside)
+        return pa.RecordBatchReader.from_batches(file.schema_arrow, file.iter_batches(rows))
 
     def collect(self, request: Request) -> pa.Table:
         """Aggregate the rows into groups."""

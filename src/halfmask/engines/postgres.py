@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,6 +13,9 @@ from halfmask.engines.sql import table_node as named
 from halfmask.errors import EngineError, EngineUnavailableError, QueryError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
     from sqlglot.expressions import Expr
 
 _TYPES = {
@@ -59,6 +63,7 @@ class Postgres(SqlEngine):
             import psycopg
         except ImportError:
             raise EngineUnavailableError("psycopg", "pip install 'halfmask[postgres]'") from None
+        self._aside = ""
         try:
             self._connection: Any = psycopg.connect(address)
             self._connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
@@ -146,6 +151,123 @@ class Postgres(SqlEngine):
                     for row in zip(*(c.to_pylist() for c in rows.columns), strict=True):
                         copy.write_row(row)
                 cursor.execute(f"ANALYZE {table}")
+        except psycopg.Error:
+            raise engine_refusal("postgres") from None
+
+    def begin(self) -> None:
+        """See one state of the tables from now on, until ``settle``."""
+        import psycopg
+
+        try:
+            self._connection.execute("SELECT 1")
+        except psycopg.Error:
+            raise engine_refusal("postgres") from None
+
+    def bring(self, name: str, rows: pa.Table, like: tuple[str, str | None]) -> None:
+        """Bring a table along to join with; values have the type that they have in the column."""
+        import psycopg
+
+        from halfmask.engines.copying import copy_batches
+
+        table, column = like
+        kinds = [f"{_quoted(f.name)} {_name(f.type)}" for f in rows.schema]
+        try:
+            with self._connection.cursor() as cursor:
+                cursor.execute(f"DROP TABLE IF EXISTS pg_temp.{_quoted(name)}")
+                if column is None:
+                    cursor.execute(f"CREATE TEMPORARY TABLE {_quoted(name)} ({', '.join(kinds)})")
+                else:
+                    more = "".join(f", NULL::{kind.rpartition(' ')[2]} AS {kind.partition(' ')[0]}"
+                                   for kind in kinds[1:])  # fmt: skip
+                    cursor.execute(
+                        f"CREATE TEMPORARY TABLE {_quoted(name)} AS SELECT r.{column} AS value"  # noqa: S608
+                        f"{more} FROM {_quoted(table)} r LIMIT 0"
+                    )
+                copy_batches(cursor, _quoted(name), rows.to_reader())
+                cursor.execute(f"ANALYZE {_quoted(name)}")
+        except psycopg.Error:
+            raise engine_refusal("postgres") from None
+
+    def write_rows(self, name: str, query: str, columns: Sequence[str], folder: Path) -> None:  # noqa: ARG002
+        """Write the rows of a query of groups as a temporary table, each as often as it counts.
+
+        Raises:
+            EngineError: they cannot be written.
+        """
+        import psycopg
+
+        self._aside = name
+        names = ", ".join(f"g.{_quoted(one)}" for one in columns)
+        try:
+            self._connection.execute(
+                f"CREATE TEMPORARY TABLE {_quoted(name)} AS SELECT {names} FROM ({query}) g "  # noqa: S608
+                "CROSS JOIN LATERAL GENERATE_SERIES(1, g.hm_n)"
+            )
+        except psycopg.Error as error:
+            raise EngineError(
+                f"PostgreSQL could not write the rows ({type(error).__name__}): check the room on "
+                "its disk and the right to make temporary tables. Nothing was released."
+            ) from None
+
+    def sums(self, table: str, columns: Sequence[str]) -> tuple[object, ...]:
+        """Per column a number that depends on all its values, in whatever order."""
+        import psycopg
+
+        parts = ", ".join(f"SUM(HASHTEXTEXTENDED({_quoted(c)}::text, 0))" for c in columns)
+        try:
+            with self._connection.transaction():
+                found: tuple[object, ...] = self._connection.execute(
+                    f"SELECT {parts} FROM {_quoted(table)}"  # noqa: S608
+                ).fetchone()
+        except psycopg.Error:
+            raise engine_refusal("postgres") from None
+        return found
+
+    def stream(self, rows: int) -> pa.RecordBatchReader:
+        """The rows that were written aside, so many at a time."""
+        import psycopg
+
+        table = self._aside
+
+        try:
+            kinds = pa.schema(list(self._digits(table).items()))
+            cursor = self._connection.cursor(f"hm_{token_hex(6)}")
+            cursor.execute(f"SELECT * FROM {_quoted(table)}")  # noqa: S608
+        except psycopg.Error:
+            raise engine_refusal("postgres") from None
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            try:
+                while found := cursor.fetchmany(rows):
+                    columns = [
+                        pa.array([_spelled(row[i], kind) for row in found], kind)
+                        for i, kind in enumerate(kinds.types)
+                    ]
+                    yield pa.record_batch(columns, schema=kinds)
+            except psycopg.Error:
+                raise engine_refusal("postgres") from None
+            finally:
+                cursor.close()
+
+        return pa.RecordBatchReader.from_batches(kinds, batches())
+
+    def _digits(self, table: str) -> dict[str, pa.DataType]:
+        """The types of a table's columns; of numbers of any digits, those that are there."""
+        found = dict(self.columns(table) or {})
+        for name, kind in found.items():
+            if kind == any_digits():
+                scale = self._connection.execute(
+                    f"SELECT MAX(SCALE({_quoted(name)})) FROM {_quoted(table)}"  # noqa: S608
+                ).fetchone()[0]
+                found[name] = pa.decimal128(38, scale or 0)
+        return found
+
+    def settle(self) -> None:
+        """End the transaction; temporary tables stay."""
+        import psycopg
+
+        try:
+            self._connection.commit()
         except psycopg.Error:
             raise engine_refusal("postgres") from None
 
@@ -250,6 +372,11 @@ class Postgres(SqlEngine):
             scale = max((max(0, -x.as_tuple().exponent) for x in flat), default=0)
             return pa.decimal128(38, scale)
         return _TYPES.get(name, pa.string())
+
+
+def _spelled(value: Any, kind: pa.DataType) -> Any:
+    """A value of a type of its own as its text."""
+    return value if value is None or not pa.types.is_string(kind) else str(value)
 
 
 def _addable(value: Expr) -> Expr:

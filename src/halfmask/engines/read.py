@@ -6,9 +6,10 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from halfmask.engines.open import is_address
+from halfmask.engines.open import is_address, is_spark
+from halfmask.engines.pieces import is_pieces
 from halfmask.engines.stored import Storage
-from halfmask.errors import ParameterError, SchemaError
+from halfmask.errors import InputError, ParameterError, SchemaError
 from halfmask.table.files.rows import file_kind
 from halfmask.table.files.text_file import file_named
 from halfmask.table.read import declared_schema, read_rows
@@ -17,6 +18,8 @@ from halfmask.table.values import is_text, require_mark
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
 
     from halfmask.table.schema import Schema
 
@@ -45,8 +48,10 @@ def read(
     Args:
         source: the name of a CSV (also packed as .gz, .zip, .zst, .xz), Parquet, Arrow, Feather,
             Excel (.xlsx, .xls, .ods), Stata, SPSS, SAS or SQLite file (or an open binary file), the
-            address of a PostgreSQL database, a DuckDB database (.duckdb, .ddb), a pandas, Polars,
-            Arrow or DuckDB table, anything with ``__arrow_c_stream__``, or a Table.
+            address of a PostgreSQL database, a DuckDB database (.duckdb, .ddb), a folder of Parquet
+            or CSV files or a pattern such as ``"parts/*.parquet"`` (folders named ``year=2024`` are
+            columns), a pandas, Polars, Arrow, DuckDB or Spark table, anything with
+            ``__arrow_c_stream__``, or a Table.
         schema: a Schema, a mapping of the schema file's shape, or the path of a schema file;
             ``None``: the TOML file beside the data that has its name, if there is one.
         engine: ``"duckdb"`` leaves a CSV or Parquet file where it is and counts it within
@@ -85,9 +90,12 @@ def read(
         )
         stated = {"decimal": decimal, "missing": None if missing is None else tuple(missing)}
         given: dict[str, Any] = {name: one for name, one in stated.items() if one is not None}
-        return _require_columns(Table(stored, replace(declared, **given)))
+        found = _require_columns(Table(stored, replace(declared, **given)))
+        return found.collect() if engine == "memory" else found
     if place is None and engine not in (None, "memory"):
         raise ParameterError("engine", engine, "nothing: these rows are in memory already")
+    if is_spark(source):
+        source = _spark_rows(source)
     return read_rows(
         source,
         schema,
@@ -97,6 +105,25 @@ def read(
         missing=missing,
         table=table,
     )
+
+
+def _spark_rows(frame: Any) -> pa.Table:
+    """The rows of a Spark frame, by SQL alone: workers need no Python for it.
+
+    Raises:
+        InputError: it is a session, or Spark cannot give the rows.
+    """
+    if not hasattr(frame, "createOrReplaceTempView"):
+        raise InputError(
+            "A Spark session is no table: give one of its tables, such as "
+            'hm.read(spark.table("visits")).'
+        )
+    try:
+        return frame.toArrow()
+    except Exception as error:  # noqa: BLE001 - Spark raises its own, which quote cells
+        raise InputError(
+            f"Spark gave no rows ({type(error).__name__}). Does the table work on its own?"
+        ) from None
 
 
 def stays_stored(place: str, engine: str | None = None, memory_limit: str | None = None) -> bool:
@@ -112,6 +139,8 @@ def stays_stored(place: str, engine: str | None = None, memory_limit: str | None
     if is_address(place):
         if engine == "memory":
             raise ParameterError("engine", "memory", "nothing: a database counts its own rows")
+        return True
+    if is_pieces(place):
         return True
     if engine == "postgres":
         raise ParameterError("engine", "postgres", "a postgres:// address in place of the file")

@@ -344,6 +344,12 @@ class SqlEngine(Engine, Protocol):
         """The text of a query in this engine's dialect."""
         return query.sql(dialect=self.dialect, pretty=True)
 
+    def begin(self) -> None:
+        """See one state of the rows from now on, where the engine can."""
+
+    def settle(self) -> None:
+        """End what ``begin`` began; what was written aside stays."""
+
     def collect(self, request: Request) -> pa.Table:
         """Aggregate the rows into groups."""
         return collect_by_sql(self, request)

@@ -8,17 +8,24 @@ something is asked and closed after it.
 from __future__ import annotations
 
 import tempfile
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halfmask.engines.open import is_address, is_database, open_address
-from halfmask.errors import EngineError, EngineUnavailableError, InputError, ParameterError
+from halfmask.engines.pieces import is_pieces, list_pieces, partition_columns
+from halfmask.errors import (
+    EngineError,
+    EngineUnavailableError,
+    InputError,
+    InternalError,
+    ParameterError,
+)
 from halfmask.table.files.rows import file_kind, incoming_types, normalize
 from halfmask.table.files.text_file import file_named, packing_of
-from halfmask.table.read import bind_schema, read_rows
+from halfmask.table.read import bind_schema, infer_types, read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -38,7 +45,8 @@ class Storage:
     """One file or table of a database; the ``StoredRows`` of tables that are not in memory.
 
     Attributes:
-        place: a CSV or Parquet file, a DuckDB database (.duckdb, .ddb) or a PostgreSQL address.
+        place: a CSV or Parquet file, a folder or pattern of such files, a DuckDB database (.duckdb,
+            .ddb) or a PostgreSQL address.
         table: which table of a database.
         memory_limit: how much memory DuckDB may take, such as ``"500MB"``.
         delimiter: what stands between the fields of a CSV file; None: detected.
@@ -62,15 +70,52 @@ class Storage:
     @property
     def are_texts(self) -> bool:
         """Whether all values are texts, as in a CSV file."""
-        return not is_address(self.place) and file_kind(Path(self.place)) == "csv"
+        if is_address(self.place):
+            return False
+        if is_pieces(self.place):
+            return list_pieces(self.place)[0] == "csv"
+        return file_kind(Path(self.place)) == "csv"
 
     @property
     def _is_server(self) -> bool:
         return is_address(self.place) and not is_database(self.place)
 
+    def hold(self) -> ExitStack:
+        """Keep one engine open, with one state of the rows, until the stack is closed.
+
+        All that is asked meanwhile is answered by it. Who takes its contents over (``pop_all``)
+        keeps the engine, and the next question opens another.
+        """
+        held = ExitStack()
+        engine, name = held.enter_context(self._opened())
+        engine.begin()
+        vars(self)["_held"] = (held, engine, name)
+        return held
+
     @contextmanager
     def open(self) -> Iterator[tuple[Engine, str]]:
         """An engine over the rows, and the name that their table has in it."""
+        held = vars(self).get("_held")
+        if held is not None:
+            yield held[1], held[2]
+            return
+        with self._opened() as opened:
+            yield opened
+
+    @property
+    def held(self) -> ExitStack:
+        """What keeps the engine that is held open."""
+        if "_held" not in vars(self):
+            raise InternalError("No engine is held over the rows.")
+        found: ExitStack = vars(self)["_held"][0]
+        return found
+
+    def let_go(self) -> None:
+        """Hold no engine any more; whoever has it closes it."""
+        vars(self).pop("_held", None)
+
+    @contextmanager
+    def _opened(self) -> Iterator[tuple[Engine, str]]:
         if self._is_server:
             name = _require_name(self.table)
             engine = open_address(self.place)
@@ -79,7 +124,7 @@ class Storage:
             finally:
                 engine.close()
             return
-        if not file_named(self.place).is_file():
+        if not is_pieces(self.place) and not file_named(self.place).is_file():
             raise InputError(f"There is no file {Path(self.place).name!r}.")
         from halfmask.engines.duckdb import DuckDB
 
@@ -126,7 +171,7 @@ class Storage:
 
     def collect(self, schema: Schema) -> Table:
         """All rows in memory, bound to ``schema``."""
-        if not is_address(self.place):
+        if not is_address(self.place) and not is_pieces(self.place):
             return read_rows(self.place, schema, delimiter=self.delimiter, encoding=self.encoding)
         from sqlglot import exp
 
@@ -135,6 +180,10 @@ class Storage:
         self.columns()
         with self.open() as (engine, name):
             arrow = engine.run(exp.select("*").from_(named(name)))
+        if self.are_texts:
+            texts = ("",) if schema.missing is None else schema.missing
+            known = schema.over(arrow.column_names)
+            return bind_schema(infer_types(normalize(arrow, texts), known), known, "csv")
         rows = normalize(arrow, schema.missing or ())
         return bind_schema(rows, schema, "arrow", incoming_types(arrow))
 
@@ -188,12 +237,20 @@ def _show(
     """Make the rows of a file known under one name."""
     import duckdb
 
-    path = _literal(source)
+    path, more = _literal(source), ()
+    if is_pieces(source):
+        kind, files = list_pieces(source)
+        path = f"[{', '.join(map(_literal, files))}]"
+        more = ("hive_partitioning = true",) if partition_columns(files) else ()
+    elif not is_database(source):
+        kind = file_kind(Path(source))
     if is_database(source):
         origin = 'given."' + _require_name(table).replace('"', '""') + '"'
-    elif (kind := file_kind(Path(source))) == "parquet":
-        origin = f"read_parquet({path})"
-    elif kind != "csv" or packing_of(Path(source)) not in (None, "gzip", "zstd"):
+    elif kind == "parquet":
+        origin = f"read_parquet({', '.join([path, *more])})"
+    elif not is_pieces(source) and (
+        kind != "csv" or packing_of(Path(source)) not in (None, "gzip", "zstd")
+    ):
         what = "an Arrow file" if kind == "arrow" else f"a {kind} file, or packed in a way"
         raise InputError(
             f"The file {Path(source).name!r} is {what}, which DuckDB does not read: leave "
@@ -202,7 +259,7 @@ def _show(
     else:  # texts become what they are afterwards, as for a table that is read
         options = [f"{key} = {_literal(text)}" for key, text in written.items() if text]
         texts = ["all_varchar = true", "header = true", f"nullstr = {_literal(_NO_TEXT)}"]
-        origin = f"read_csv({', '.join([path, *texts, *options])})"
+        origin = f"read_csv({', '.join([path, *texts, *options, *more])})"
     try:
         if is_database(source):
             connection.execute(f"ATTACH {path} AS given (READ_ONLY)")

@@ -80,7 +80,9 @@ def count_tuples(
         found = _bind_tuples(stored, used, tuples, counts)
         found = replace(found, weights=check_weights(found.table, weights, tallied, found.rows))
     left_out = tuple(one for one in there if one not in names)
-    return replace(found, left_out=left_out, private=declared.private, source=stored)
+    return replace(
+        found, left_out=left_out, private=declared.private, source=stored, origin=table, raw=tuples
+    )
 
 
 def add_policies(table: Table, policies: object) -> Table:

@@ -17,6 +17,7 @@ from halfmask.table.classes import classes_by_id, distinct_classes, value_facts
 from halfmask.table.demands import demand_key, states
 from halfmask.table.schema import NO_QUASI
 from halfmask.table.table import require_table
+from halfmask.table.tuples import Tuples, all_ones, picked, rows_in
 from halfmask.table.weights import widen
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from halfmask.table.classes import Classes
     from halfmask.table.table import Table
-    from halfmask.table.tuples import Tuples
 
 
 def prepare(table: Table, models: Sequence[Model]) -> Table:
@@ -221,17 +221,25 @@ def _model_faults(table: Table, model: Model) -> list[str]:
 
 
 def group_statistics(
-    table: Table, models: Sequence[Model], rows: NDArray[np.int64], ids: NDArray[np.int64]
+    table: Table,
+    models: Sequence[Model],
+    rows: NDArray[np.int64],
+    ids: NDArray[np.int64],
+    counts: NDArray[np.int64] | None = None,
 ) -> Classes:
     """The statistics that ``models`` read of ``rows`` in the classes that ``ids`` states."""
     columns = {name: name for model in models for name in model.columns}
     columns |= {key: key for model in models for key in demand_keys(table, model)}
     weighted = any(model.weighted for model in models)
-    return classes_by_id(table, rows, ids, columns=columns, weighted=weighted)
+    return classes_by_id(table, rows, ids, columns=columns, weighted=weighted, counts=counts)
 
 
-def largest_feasible(table: Table, models: Sequence[Model]) -> NDArray[np.bool_]:
+def largest_feasible(
+    table: Table, models: Sequence[Model], counts: NDArray[np.int64] | None = None
+) -> NDArray[np.bool_]:
     """The largest set of rows whose own demands can all be met, as a mask.
+
+    With ``counts``, entries of the table stand for so many rows each.
 
     Whoever demands more than all rows together give must go; then the others have fewer, so this
     repeats. Every set that can be served survives each round, so what remains is the largest. It
@@ -245,7 +253,8 @@ def largest_feasible(table: Table, models: Sequence[Model]) -> NDArray[np.bool_]
             here = np.flatnonzero(keep)
             if len(here):
                 one = np.zeros(len(here), dtype=np.int64)
-                classes = group_statistics(table, (model,), here, one)
+                held = None if counts is None else counts[here]
+                classes = group_statistics(table, (model,), here, one, held)
                 keep[here] = ~model.unmet(classes, one, demands[here])
         if int(keep.sum()) == before:
             return keep
@@ -261,13 +270,23 @@ def leave_out_unmet(table: Table, models: Sequence[Model], most: int) -> tuple[T
         InfeasibleDemandsError: more than ``most`` rows would have to go. It is said before anything
             else is looked at, so that no error depends on what these people hold.
     """
+    found, out = leave_out_entries(Tuples.of(table), models, most)
+    return found.table, out
+
+
+def leave_out_entries(tuples: Tuples, models: Sequence[Model], most: int) -> tuple[Tuples, int]:
+    """The same for entries that stand for rows."""
     own = [model for model in models if model.policy]
     if not own:
-        return table, 0
-    keep = largest_feasible(prepare(table, own), own)
-    out = np.flatnonzero(~keep)
-    if len(out) in (0, len(table)):
-        return table, 0
-    if len(out) > most:
-        raise InfeasibleDemandsError(table.schema.policy_names, out.tolist(), len(table))
-    return table.keep(keep), len(out)
+        return tuples, 0
+    table, rows = tuples.table, tuples.rows
+    keep = largest_feasible(
+        prepare(table, own), own, None if all_ones(tuples.counts) else tuples.counts
+    )
+    out = rows - rows_in(picked(tuples.counts, keep))
+    if out in (0, rows):
+        return tuples, 0
+    if out > most:
+        named = np.flatnonzero(~keep).tolist() if tuples.in_order else list(range(out))
+        raise InfeasibleDemandsError(table.schema.policy_names, named, rows)
+    return tuples.keep(keep), out

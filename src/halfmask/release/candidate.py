@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from halfmask.table.tuples import ones, rows_in
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from halfmask.release.tabulation.recount import TableDesign
     from halfmask.table.schema import Schema
     from halfmask.table.table import Table
+    from halfmask.table.tuples import Tuples
 
     Counts = NDArray[np.int64]
     Numbers = NDArray[np.float64]
@@ -79,6 +82,8 @@ class Candidate:
             was made of them.
         tried: the methods that were looked at, where it was not named.
         pseudonym: the key by which the person column leaves as tokens; None: it does not leave.
+        tuples: where rows stay elsewhere, who counted them; ``table`` then holds entries that stand
+            for several rows each.
     """
 
     table: Table
@@ -95,6 +100,17 @@ class Candidate:
     left_out: int = 0
     tried: tuple[Attempt, ...] = ()
     pseudonym: bytes | None = field(default=None, repr=False)
+    tuples: Tuples | None = None
+
+    @property
+    def counts(self) -> Counts:
+        """How many rows each entry of the table stands for."""
+        return ones(len(self.table)) if self.tuples is None else self.tuples.counts
+
+    @property
+    def everybody(self) -> int:
+        """How many rows the table stands for."""
+        return rows_in(self.counts)
 
     def __repr__(self) -> str:
         return f"Candidate({self.method}, {len(self.models)} models, {self.recoding!r})"

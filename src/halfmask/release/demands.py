@@ -20,7 +20,7 @@ from halfmask.errors import InternalError, ParameterError, PrivacyError, SchemaE
 from halfmask.release.document import FEW
 from halfmask.table.demands import file_policies, states
 from halfmask.table.policies import DEMANDS
-from halfmask.table.tuples import Tuples
+from halfmask.table.tuples import Tuples, ones, tally
 from halfmask.table.values import is_number
 
 if TYPE_CHECKING:
@@ -136,6 +136,7 @@ def enforce_demands(
     ids: NDArray[Any],
     models: Sequence[Model],
     choice: DemandsChoice,
+    counts: NDArray[np.int64] | None = None,
 ) -> DemandsStatement | None:
     """Demand that the class of every row that leaves gives its person what this person demands.
 
@@ -145,6 +146,7 @@ def enforce_demands(
         ids: the class of each of these, from 0.
         models: the promises that were named, for the distance of t.
         choice: whether demands are kept or set aside.
+        counts: how many rows each row of ``table`` stands for; None: one.
 
     Returns:
         What became of the demands; None where nobody states any.
@@ -153,13 +155,16 @@ def enforce_demands(
         PrivacyError: somebody demands noise, and nothing here is noisy.
         InternalError: a demand is not met; nothing leaves.
     """
-    found = state_demands(table, choice)
+    found = state_demands(table if counts is None else Tuples(table, counts), choice)
     if found is None or choice == "ignore":
         return found
     classes = int(ids.max(initial=-1)) + 1
-    short = {"k": _people(table, rows, ids, classes)[ids] < _numbers(table, "k", rows=rows)}
+    held_by = ones(len(rows)) if counts is None else counts[rows]
+    short = {
+        "k": _people(table, rows, ids, classes, held_by)[ids] < _numbers(table, "k", rows=rows)
+    }
     for name in table.schema.sensitive:
-        pairs = _known_pairs(table, name, rows, ids)
+        pairs = _known_pairs(table, name, rows, ids, held_by)
         l_, t = _numbers(table, "l", name, rows=rows), _numbers(table, "t", name, rows=rows)
         held = np.bincount(pairs["class"].to_numpy(), minlength=classes)[ids]
         short[f"l of {name}"] = (held < l_) & (l_ > 1)
@@ -187,7 +192,7 @@ def enforce_group_demands(
         return found
     refuse_diversity(table, DRAWN, INSTEAD)
     every = np.arange(len(table))
-    people = _people(table, every, ids, int(ids.max(initial=-1)) + 1)[ids]
+    people = _people(table, every, ids, int(ids.max(initial=-1)) + 1, ones(len(table)))[ids]
     broken = int(np.count_nonzero(people < _numbers(table, "k", rows=every)))
     if broken:
         raise InternalError(f"{broken} rows are drawn from groups below their person's own k.")
@@ -360,20 +365,25 @@ def _count(tuples: Tuples, marked: NDArray[np.bool_]) -> int:
 
 
 def _people(
-    table: Table, rows: NDArray[np.int64], ids: NDArray[Any], classes: int
+    table: Table,
+    rows: NDArray[np.int64],
+    ids: NDArray[Any],
+    classes: int,
+    counts: NDArray[np.int64],
 ) -> NDArray[np.int64]:
     """How many different people stand in each class."""
     if table.schema.person is None:
-        return np.bincount(ids, minlength=classes).astype(np.int64)
+        return tally(ids, counts, classes)
     person = _text(table.arrow[table.schema.person]).take(pa.array(rows))
     pairs = pa.table({"class": ids, "person": person}).group_by(["class", "person"]).aggregate([])
     return np.bincount(pairs["class"].to_numpy(), minlength=classes).astype(np.int64)
 
 
-def _pairs(ids: NDArray[Any], codes: NDArray[np.int32]) -> pa.Table:
+def _pairs(ids: NDArray[Any], codes: NDArray[np.int32], counts: NDArray[np.int64]) -> pa.Table:
     """Class, value and how many rows hold it, once each."""
-    pairs = pa.table({"class": ids, "value": codes})
-    return pairs.group_by(["class", "value"]).aggregate([([], "count_all")])
+    pairs = pa.table({"class": ids, "value": codes, "rows": np.ascontiguousarray(counts)})
+    found = pairs.group_by(["class", "value"]).aggregate([("rows", "sum")])
+    return found.rename_columns(["class", "value", "count_all"])
 
 
 def _apart(table: Table, name: str, models: Sequence[Model]) -> str | None:
@@ -389,10 +399,16 @@ def _apart(table: Table, name: str, models: Sequence[Model]) -> str | None:
     return "ordered" if along else "equal"
 
 
-def _known_pairs(table: Table, name: str, rows: NDArray[np.int64], ids: NDArray[Any]) -> pa.Table:
+def _known_pairs(
+    table: Table,
+    name: str,
+    rows: NDArray[np.int64],
+    ids: NDArray[Any],
+    counts: NDArray[np.int64],
+) -> pa.Table:
     """The classes and values that occur together, without rows whose value is missing."""
     known = _whole(table.arrow[name]).take(pa.array(rows)).is_valid().to_numpy(zero_copy_only=False)
-    return _pairs(ids[known], table.encode(name).codes[rows[known]])
+    return _pairs(ids[known], table.encode(name).codes[rows[known]], counts[known])
 
 
 def _known_distances(pairs: pa.Table, classes: int, domain: int, apart: str) -> NDArray[np.float64]:

@@ -21,6 +21,7 @@ from halfmask.release.labels import Sets
 from halfmask.release.partition import RowPartition
 from halfmask.table.document import plain as plain  # releases take it from here
 from halfmask.table.hierarchy import TOP
+from halfmask.table.tuples import all_ones, ones, tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from halfmask.metrics.risk.reidentification import Reidentification
     from halfmask.models.verdict import Verdict
     from halfmask.release.recoding import Recoding
+    from halfmask.table.schema import Schema
     from halfmask.table.table import Table
 
 AS_IT_WAS = "kept as it was"
@@ -169,6 +171,35 @@ def column_changes(
     )
 
 
+def counted_changes(
+    source: Table,
+    entries: tuple[Table, NDArray[np.int64]],
+    labels: pa.Table,
+    recoding: Recoding,
+    step: NDArray[np.int32],
+    losses: Mapping[str, Fraction],
+    distinct: Mapping[str, int],
+) -> tuple[ColumnChange, ...]:
+    """Describe every column of a table whose rows stay elsewhere.
+
+    Args:
+        source: the table.
+        entries: what stands for its rows, and for how many rows each.
+        labels: what the entries publish that leave.
+        recoding: how they were generalized.
+        step: by which step of it; -1: suppressed.
+        losses: per quasi-identifier its loss.
+        distinct: per other column that leaves, how many values the written rows hold.
+    """
+    table, counts = entries
+    return tuple(
+        _quasi_change(table, labels, recoding, step, float(losses[name]), name, counts)
+        if name in losses
+        else _other_change(source.schema, name, distinct.get(name))
+        for name in source.column_names
+    )
+
+
 def _quasi_change(
     table: Table,
     published: pa.Table,
@@ -176,6 +207,7 @@ def _quasi_change(
     step: NDArray[np.int32],
     loss: float,
     name: str,
+    counts: NDArray[np.int64] | None = None,
 ) -> ColumnChange:
     height = table.hierarchy(name).height
     if isinstance(recoding, RowPartition):
@@ -185,13 +217,15 @@ def _quasi_change(
             return _range_change(table, published, step, (loss, what), name)
     else:
         levels = np.array([s.levels[name] for s in recoding.steps])
-    counts = np.bincount(levels[step[step >= 0]], minlength=height + 2)
-    cells = {int(level): int(counts[level]) for level in np.flatnonzero(counts)}
+    kept = step >= 0
+    held = ones(int(kept.sum())) if counts is None else counts[kept]
+    rows = tally(levels[step[kept]], held, height + 2)
+    cells = {int(level): int(rows[level]) for level in np.flatnonzero(rows)}
     level = next(iter(cells)) if len(cells) == 1 else None
     return ColumnChange(
         name=name,
         role="quasi",
-        action=_action(table, name, cells, published[name]),
+        action=_action(table, name, cells, published[name], held),
         published=True,
         level=level,
         height=height,
@@ -235,21 +269,27 @@ def _steps(table: Table, name: str) -> tuple[str, ...]:
     )
 
 
-def _action(table: Table, name: str, cells: Mapping[int, int], column: pa.ChunkedArray) -> str:
+def _action(
+    table: Table,
+    name: str,
+    cells: Mapping[int, int],
+    column: pa.ChunkedArray,
+    held: NDArray[np.int64],
+) -> str:
     """What was done to a column, in words, with a label that is published."""
     height = table.hierarchy(name).height
     if len(cells) > 1:
         shown = sorted(level for level in cells if level <= height)
         ends = dict.fromkeys(level_words(table, name, level) for level in (shown[0], shown[-1]))
         gone = cells.get(height + 1, 0)
-        words = f"row by row: {' to '.join(ends)}{_example(column)}"
+        words = f"row by row: {' to '.join(ends)}{_example(column, held)}"
         return f"{words}; {gone:,} cells suppressed" if gone else words
     level = next(iter(cells))
     if level == 0:
         return AS_IT_WAS
     if level > height:
         return "suppressed in every row"
-    return f"{level_words(table, name, level)}{_example(column)}"
+    return f"{level_words(table, name, level)}{_example(column, held)}"
 
 
 _IN_YEARS = ("age", "alter", "edad", "âge", "età", "idade", "leeftijd")
@@ -311,9 +351,14 @@ _LEVEL_WORDS: Mapping[str, Callable[[Any, int, int, str], str]] = {
 }
 
 
-def _example(column: pa.ChunkedArray) -> str:
+def _example(column: pa.ChunkedArray, held: NDArray[np.int64] | None = None) -> str:
     """A label that many published rows hold, of those that tell something."""
-    found = pc.value_counts(column.cast(pa.string()) if _is_texts(column) else column).to_pylist()
+    plain = column.cast(pa.string()) if _is_texts(column) else column
+    if held is None or all_ones(held):
+        found = pc.value_counts(plain).to_pylist()
+    else:
+        rows = pa.table({"values": plain, "rows": held}).group_by("values")
+        found = rows.aggregate([("rows", "sum")]).rename_columns(["values", "counts"]).to_pylist()
     told = [
         (-one["counts"], str(one["values"]))
         for one in found
@@ -328,13 +373,17 @@ def _is_texts(column: pa.ChunkedArray) -> bool:
 
 def other_change(table: Table, published: pa.Table, name: str) -> ColumnChange:
     """What became of a column that is no quasi-identifier."""
-    schema = table.schema
-    if name in schema.policy_names:
-        return ColumnChange(name, "policy", "removed: a person's own demand", published=False)
-    if name == schema.person and name in published.column_names:
+    if name == table.schema.person and name in published.column_names:
         count = len(pc.unique(published[name]))
         said = "replaced by pseudonyms: not anonymous"
         return ColumnChange(name, "person", said, published=True, before=count, after=count)
+    shown = name in published.column_names
+    return _other_change(table.schema, name, _distinct(published[name]) if shown else None)
+
+
+def _other_change(schema: Schema, name: str, values: int | None) -> ColumnChange:
+    if name in schema.policy_names:
+        return ColumnChange(name, "policy", "removed: a person's own demand", published=False)
     if name == schema.person:
         return ColumnChange(name, "person", "removed: it says whose row it is", published=False)
     if name == schema.household:
@@ -347,7 +396,6 @@ def other_change(table: Table, published: pa.Table, name: str) -> ColumnChange:
         return ColumnChange(name, role, "removed: it names a person", published=False)
     if role == "drop":
         return ColumnChange(name, role, "removed: as the schema says", published=False)
-    values = _distinct(published[name])
     return ColumnChange(name, role, AS_IT_WAS, published=True, before=values, after=values)
 
 

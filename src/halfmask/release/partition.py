@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from halfmask.release.labels import ClassLabels, Label, encode_labels, label_classes
 from halfmask.table.hierarchy import TOP
+from halfmask.table.tuples import ones, picked, rows_in, tally
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -225,9 +226,15 @@ def _edges(smallest: int, largest: int, bins: int = 20) -> NDArray[np.int64]:
 
 
 def column_loss(
-    recoding: Recoding | RowPartition, table: Table, step: NDArray[np.int32], name: str
+    recoding: Recoding | RowPartition,
+    table: Table,
+    step: NDArray[np.int32],
+    name: str,
+    counts: NDArray[np.int64] | None = None,
 ) -> Fraction:
     """The loss of one column over all original rows, exactly, counted from the labels that leave.
+
+    With ``counts``, entries of the table stand for so many rows each.
 
     Definition: a value's share is (leaves its label covers; a range covers the table's values in
     it) / D, 1 for a suppressed row; L = (mean share - 1/D) / (1 - 1/D).
@@ -236,19 +243,22 @@ def column_loss(
     size = hierarchy.size
     if size <= 1 or not len(table):
         return Fraction(0)
-    covered = int(np.count_nonzero(step < 0)) * size
+    counts = ones(len(table)) if counts is None else counts
+    rows = rows_in(counts)
+    covered = rows_in(picked(counts, step < 0)) * size
     if isinstance(recoding, RowPartition):
         covered += recoding.covered(table, step, name)
         return Fraction(covered - len(table), len(table) * (size - 1))
     levels = np.array([one.levels[name] for one in recoding.steps], dtype=np.int32)[step]
     levels[step < 0] = -1
     for level in range(hierarchy.height + 2):
-        counts = np.bincount(codes[levels == level], minlength=hierarchy.maps.shape[1])
+        here = levels == level
+        held = tally(codes[here], picked(counts, here), hierarchy.maps.shape[1])
         if level > hierarchy.height:
-            covered += int(counts.sum()) * size
+            covered += int(held.sum()) * size
         else:
-            covered += int(counts @ hierarchy.leaves[level][hierarchy.maps[level]])
-    return Fraction(covered - len(table), len(table) * (size - 1))
+            covered += int(held @ hierarchy.leaves[level][hierarchy.maps[level]])
+    return Fraction(covered - rows, rows * (size - 1))
 
 
 def table_loss(

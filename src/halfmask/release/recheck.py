@@ -26,6 +26,7 @@ from halfmask.table.hierarchies import Csv, Flat, Mask, Ordered, Tree
 from halfmask.table.hierarchy import TOP, canonical
 from halfmask.table.labels import MISSING, SIGN, range_ends, value_places
 from halfmask.table.table import encode_column
+from halfmask.table.tuples import ones, tally
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,6 +50,7 @@ def recheck_models(
     recoding: Recoding | RowPartition | Perturbation,
     *,
     tied: NDArray[Any] | None = None,
+    counts: NDArray[np.int64] | None = None,
 ) -> tuple[list[Verdict], NDArray[Any]]:
     """Check every model on published rows; returns the verdicts and the class of each row.
 
@@ -59,6 +61,7 @@ def recheck_models(
         kept: which of them leave, in the order of ``quasi``.
         recoding: how a population table is generalized alongside.
         tied: whose row each is, where something that leaves ties the rows of a person together.
+        counts: how many rows each of ``kept`` stands for; None: one.
     """
     labels = [encode_labels(column) for column in quasi.columns]
     alone = _ids(labels, len(kept))
@@ -70,7 +73,7 @@ def recheck_models(
         alone = tied_classes(alone[0], tied)
     found = []
     for model in models:
-        classes, _ = count_published(labels, table, kept, model, recoding, alone)
+        classes, _ = count_published(labels, table, kept, model, recoding, alone, counts)
         found.append(model.check(classes))
         if found[-1].holds:
             _require_known_values(model, table, kept, alone[0])
@@ -112,6 +115,7 @@ def count_published(
     model: Model,
     recoding: Recoding | RowPartition | Perturbation,
     alone: tuple[NDArray[Any], int] | None = None,
+    counts: NDArray[np.int64] | None = None,
 ) -> tuple[Classes, NDArray[Any]]:
     """Group published rows by their labels, with what ``model`` reads; gives each row's class.
 
@@ -119,6 +123,9 @@ def count_published(
     """
     own = len(kept)
     unplaced = 0
+    if counts is not None and (model.population is not None or model.weighted):
+        raise InternalError("Rows that stay elsewhere cannot be held against a population.")
+    held = ones(own) if counts is None else counts
     if model.population is not None:
         if isinstance(recoding, RowPartition | Perturbation):
             raise InternalError("Without a recoding nobody of a population can be placed.")
@@ -130,14 +137,16 @@ def count_published(
     everyone = np.bincount(ids, minlength=count)
     everyone[count - 1] += unplaced
     ids = ids[:own]
-    rows = np.bincount(ids, minlength=count).astype(np.int64)
+    rows = tally(ids, held, count)
     needed = {name: name for name in model.columns}
     needed |= {key: key for key in demand_keys(table, model)}
     classes = Classes(
         keys=np.arange(count, dtype=np.uint64).reshape(-1, 1),
         rows=rows,
         people=_people(table, kept, ids, rows),
-        histograms={key: _histogram(table, kept, name, ids, count) for key, name in needed.items()},
+        histograms={
+            key: _histogram(table, kept, name, (ids, count), counts) for key, name in needed.items()
+        },
         population=None if model.population is None else (everyone - rows).astype(np.int64),
     )
     if model.weighted:
@@ -504,14 +513,20 @@ def _people(
 
 
 def _histogram(
-    table: Table, kept: NDArray[np.int64], name: str, ids: NDArray[Any], count: int
+    table: Table,
+    kept: NDArray[np.int64],
+    name: str,
+    grouped: tuple[NDArray[Any], int],
+    held: NDArray[np.int64] | None,
 ) -> Histogram:
+    ids, count = grouped
     pairs = pa.table({_ID: ids, "value": table.encode(name).codes[kept]})
-    counted = (
-        pairs.group_by([_ID, "value"])
-        .aggregate([([], "count_all")])
-        .sort_by([(_ID, "ascending"), ("value", "ascending")])
-    )
+    if held is None:
+        found = pairs.group_by([_ID, "value"]).aggregate([([], "count_all")])
+    else:
+        found = pairs.append_column("rows", pa.array(held)).group_by([_ID, "value"])
+        found = found.aggregate([("rows", "sum")]).rename_columns([_ID, "value", "count_all"])
+    counted = found.sort_by([(_ID, "ascending"), ("value", "ascending")])
     owners = counted[_ID].to_numpy()
     return Histogram(
         starts=np.searchsorted(owners, np.arange(count + 1)).astype(np.int64),

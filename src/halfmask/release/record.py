@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import os
+import secrets
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,13 +20,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from halfmask.engines.aside import reach
 from halfmask.errors import InputError
 from halfmask.metrics.risk.reidentification import RecordedRisk
 from halfmask.release.document import AS_IT_WAS
 from halfmask.release.files import holds_metadata, whole_file, write_table
 from halfmask.table.columns import Column
 from halfmask.table.files.toml import read_mapping, toml_section
-from halfmask.table.read import COUNTED, FILE, schema_beside
+from halfmask.table.read import COUNTED, FILE, INSIDE, schema_beside
 from halfmask.table.schema import Schema
 from halfmask.table.values import is_text
 
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from os import PathLike
 
+    from halfmask.engines.aside import AsideRows
     from halfmask.models.verdict import Model
     from halfmask.release.document import ColumnChange
     from halfmask.table.table import Table
@@ -44,9 +49,16 @@ _NEAR = 1e-9
 ABOUT_ANSWER = "The answer of a query, checked by halfmask before it left: whom its rows cover."
 
 
-def released_schema(table: Table, columns: Sequence[ColumnChange]) -> Schema:
-    """The schema of the rows that leave: roles, and kinds of columns that leave as they were."""
+def released_schema(
+    table: Table, columns: Sequence[ColumnChange], kinds: Mapping[str, pa.DataType] | None = None
+) -> Schema:
+    """The schema of the rows that leave: roles, and kinds of columns that leave as they were.
+
+    ``kinds`` are the types of the columns where the rows are elsewhere.
+    """
     entries, person = {}, None
+    if kinds is None:
+        kinds = dict(zip(table.arrow.column_names, table.arrow.schema.types, strict=True))
     for change in columns:
         if not change.published:
             continue
@@ -54,7 +66,7 @@ def released_schema(table: Table, columns: Sequence[ColumnChange]) -> Schema:
             person = change.name  # by its pseudonym
             continue
         known = table.schema.columns[change.name]
-        held = table.arrow.schema.field(change.name).type
+        held = kinds[change.name]
         texts = is_text(held.value_type if pa.types.is_dictionary(held) else held)
         # Labels and texts stay texts: 01 and 1 are two codes.
         kept = change.action == AS_IT_WAS and not texts
@@ -170,6 +182,95 @@ def write_release(rows: pa.Table, path: str | PathLike[str], record: FileRecord)
     write_table(rows, path)
     with whole_file(schema_beside(Path(path))) as temporary:
         temporary.write_text(record.text({"sha256": file_digest(path)}), encoding="utf-8")
+
+
+def write_aside_file(rows: AsideRows, path: str | PathLike[str], record: FileRecord) -> None:
+    """Write rows that are elsewhere to a Parquet file, some at a time, whole or not at all."""
+    import pyarrow.parquet as pq
+
+    reader = rows.batches()
+    kind = reader.schema.with_metadata({INSIDE: record.text({}).encode()})
+    with whole_file(path) as temporary:
+        with pq.ParquetWriter(temporary, kind) as writer:
+            for batch in reader:
+                writer.write_batch(batch.cast(kind) if batch.schema != kind else batch)
+        sync(temporary)
+        reach("before publishing")
+    reach("published")
+
+
+def write_folder(
+    rows: pa.RecordBatchReader, path: str | PathLike[str], record: FileRecord | None
+) -> None:
+    """Write rows as a folder of Parquet files, which appears whole or not at all.
+
+    Raises:
+        InputError: something that is no release of ours is in the way, or it cannot be written.
+    """
+    import pyarrow.parquet as pq
+
+    target = Path(path)
+    require_folder(target)
+    inside = {} if record is None else {INSIDE: record.text({}).encode()}
+    kind = rows.schema.with_metadata(inside)
+    aside = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
+    old = target.with_name(f".{target.name}.{secrets.token_hex(6)}.old")
+    try:
+        aside.mkdir()
+        number, writer, held = 0, None, 0
+        for batch in rows:
+            if writer is None or held >= _PIECE:
+                if writer is not None:
+                    writer.close()
+                writer, held = pq.ParquetWriter(aside / f"part-{number:05}.parquet", kind), 0
+                number += 1
+            writer.write_batch(batch.cast(kind))
+            held += batch.num_rows
+        if writer is None:
+            writer = pq.ParquetWriter(aside / "part-00000.parquet", kind)
+        writer.close()
+        for piece in aside.iterdir():
+            sync(piece)
+        reach("before publishing")
+        if target.exists():
+            target.rename(old)
+        aside.rename(target)
+        reach("published")
+    except OSError as error:
+        why = error.strerror or "no access"
+        raise InputError(f"Cannot write {str(target)!r}: {why}. Nothing was released.") from error
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+_PIECE = 5_000_000  # rows of one file of a folder
+
+
+def require_folder(target: Path) -> None:
+    """Refuse a folder that holds anything but a release of ours, or whose place is not there."""
+    import pyarrow.parquet as pq
+
+    if not target.parent.is_dir():
+        raise InputError(f"The folder {str(target.parent)!r} does not exist: make it first.")
+    if not target.exists():
+        return
+    ours = target.is_dir()
+    for piece in target.iterdir() if ours else ():
+        try:
+            ours = ours and INSIDE in (pq.read_schema(piece).metadata or {})
+        except (OSError, pa.ArrowException):
+            ours = False
+    if not ours:
+        raise InputError(
+            f"{str(target)!r} holds something that is no release of ours: name another folder."
+        )
+
+
+def sync(path: Path) -> None:
+    """Have a file's bytes on the disk before its name is given."""
+    with path.open("rb+") as stream:
+        os.fsync(stream.fileno())
 
 
 def require_free(path: str | PathLike[str]) -> None:

@@ -6,7 +6,7 @@ The token ``DOOR`` is known to the sealing code only: without it no release come
 from __future__ import annotations
 
 from dataclasses import InitVar, dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from halfmask.errors import PrivacyError
 from halfmask.release.document import (
@@ -22,9 +22,11 @@ from halfmask.release.files import (
     pandas_frame,
     polars_frame,
     restore,
+    table_kind,
     write_report,
     write_table,
 )
+from halfmask.table.schema import Schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
     from halfmask.dp.accountant import Receipt
     from halfmask.dp.figures import ColumnBound
+    from halfmask.engines.aside import AsideRows
     from halfmask.metrics.risk.reidentification import Reidentification
     from halfmask.models.verdict import Model, Verdict
     from halfmask.release.candidate import Attempt
@@ -41,8 +44,8 @@ if TYPE_CHECKING:
     from halfmask.release.document import ColumnChange
     from halfmask.release.partition import ClassSizes
     from halfmask.release.recoding import Recoding
+    from halfmask.release.record import FileRecord
     from halfmask.table.files.rows import Incoming
-    from halfmask.table.schema import Schema
 
 DOOR = object()
 
@@ -122,13 +125,27 @@ class Release:
     gap: float | None = None
     tried: tuple[Attempt, ...] = ()
     schema: Schema | None = None
+    _aside: AsideRows | None = field(default=None, repr=False)
 
     def __post_init__(self, door: object) -> None:
         if door is not DOOR:
             raise PrivacyError(self._made_by)
 
     def __len__(self) -> int:
+        if self._aside is not None:
+            return sum(one.rows for one in self.classes.bins) if self.classes else 0
         return int(self._arrow.num_rows)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of rows that an engine holds; those in memory stay."""
+        if self._aside is not None:
+            self._aside.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise PrivacyError("A release is not copied unchecked: write it to a file instead.")
@@ -144,7 +161,8 @@ class Release:
         document = self.to_dict()
         kept = [(v.model, v.column, v.holds) for v in self.verdicts]
         done = [(c.name, c.role, c.action) for c in self.columns if c.published]
-        shown = self.to_arrow().slice(0, MOST // 2)
+        shown = self._arrow if self._aside is not None else self.to_arrow()
+        shown = shown.slice(0, MOST // 2)
         return view(
             type(self).__name__,
             lines([document.get("outcome", repr(self))]),
@@ -185,7 +203,9 @@ class Release:
         return None if self.recoding is None else self.recoding.levels
 
     def to_arrow(self) -> pa.Table:
-        """The released rows as an Arrow table."""
+        """The released rows as an Arrow table, all in memory."""
+        if self._aside is not None:
+            return self._aside.read()
         return restore(self._arrow, self._untouched()) if self.columns else self._arrow
 
     def to_pandas(self) -> Any:
@@ -209,16 +229,39 @@ class Release:
         }.get(self.origin, self.to_arrow)
         return convert()
 
-    def write(self, path: str | PathLike[str]) -> None:
-        """Write the released rows to a file whose suffix says the kind, whole or not at all.
+    def to_batches(self) -> pa.RecordBatchReader:
+        """The released rows, some at a time."""
+        return self.to_arrow().to_reader() if self._aside is None else self._aside.batches()
+
+    def write(self, path: str | PathLike[str], *, table: str | None = None) -> None:
+        """Write the released rows, whole or not at all.
 
         A release of a table says in the file, or in a ``.toml`` beside a text file, what its
         columns are, what was promised and which rows these are: ``halfmask check`` reads it.
+
+        Args:
+            path: a file whose suffix says the kind; a name that ends in ``/``, for a folder of
+                Parquet files; or the address of a PostgreSQL database.
+            table: the table of the database. One that is there must be a release, and is replaced
+                in one transaction; who may read it may read the new one.
         """
+        from halfmask.release.publish import write_elsewhere
+
+        if write_elsewhere(self, path, table):
+            return
         if self.schema is None:
             write_table(self.to_arrow(), path)
             return
-        from halfmask.release.record import FileRecord, write_release
+        from halfmask.release.record import write_aside_file, write_release
+
+        if self._aside is not None and table_kind(path) == ".parquet":
+            write_aside_file(self._aside, path, self.record())
+            return
+        write_release(self.to_arrow(), path, self.record())
+
+    def record(self) -> FileRecord:
+        """What a file of these rows says of itself."""
+        from halfmask.release.record import FileRecord
 
         facts = {
             "made_with": f"halfmask {self.versions.get('halfmask', 'unknown')}",
@@ -228,8 +271,7 @@ class Release:
             "loss": self.loss,
             **({} if self.risk is None else risk_figures(self.risk)),
         }
-        record = FileRecord.of(self.schema, self.models, self.columns, facts)
-        write_release(self.to_arrow(), path, record)
+        return FileRecord.of(self.schema or Schema(), self.models, self.columns, facts)
 
     def to_dict(self) -> dict[str, Any]:
         """All that is known of the release but its rows, as plain values."""

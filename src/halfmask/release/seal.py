@@ -24,7 +24,12 @@ from halfmask.release.candidate import (
     TabulationCandidate,
 )
 from halfmask.release.demands import DemandsStatement, enforce_demands, order_notes
-from halfmask.release.document import ColumnChange, column_changes, other_change
+from halfmask.release.document import (
+    ColumnChange,
+    column_changes,
+    counted_changes,
+    other_change,
+)
 from halfmask.release.partition import (
     ClassSizes,
     Perturbation,
@@ -46,16 +51,19 @@ from halfmask.release.recheck import (
 )
 from halfmask.release.record import released_schema
 from halfmask.release.release import DOOR, Release, SealedGuarantee
+from halfmask.release.written import WrittenRows, origin_of, write_labels
 from halfmask.table.demands import states
 from halfmask.table.policies import DEMANDS
 from halfmask.table.schema import NO_QUASI
 from halfmask.table.table import encode_column
+from halfmask.table.tuples import picked, rows_in, tally
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from halfmask.engines.aside import AsideRows
     from halfmask.metrics.risk.reidentification import Reidentification
     from halfmask.release.masked import MaskedRelease
     from halfmask.release.recheck import CellTruth
@@ -63,6 +71,7 @@ if TYPE_CHECKING:
     from halfmask.release.release import Answer, PrivateRelease, SyntheticRelease
     from halfmask.release.series import SeriesRelease
     from halfmask.release.tabulation.door import TableRelease
+    from halfmask.table.schema import Schema
     from halfmask.table.table import Table
 
 
@@ -135,7 +144,7 @@ def published_columns(table: Table) -> tuple[str, ...]:
     Raises:
         SchemaError: columns that are not declared or not there; all of them at once.
     """
-    schema, names = table.schema, table.arrow.column_names
+    schema, names = table.schema, table.column_names
     faults = _undeclared_faults(schema.undeclared(names))
     faults += schema.unknown(names)
     if not schema.quasi:
@@ -164,8 +173,9 @@ def _undeclared_faults(names: Sequence[str]) -> list[str]:
 
 
 def _seal_table(candidate: Candidate) -> Release:
-    table, step = candidate.table, candidate.step
-    names = published_columns(table)
+    table, step, counts = candidate.table, candidate.step, candidate.counts
+    elsewhere = candidate.tuples
+    names = published_columns(table if elsewhere is None else origin_of(elsewhere))
     if not candidate.models:
         raise PrivacyError("No promise was asked for: name at least one model.")
     _require_shape(candidate)
@@ -176,19 +186,29 @@ def _seal_table(candidate: Candidate) -> Release:
     require_own_values(recoding, table, quasi, kept, candidate.models)
     if isinstance(recoding, RowPartition):
         require_round_bounds(recoding, table, quasi, kept, candidate.models)
-    found, ids = recheck_models(candidate.models, quasi, table, kept, recoding)
-    require_verdicts(found, expected=len(kept))
+    leaving = picked(counts, kept)
+    weighed = None if elsewhere is None else leaving
+    found, ids = recheck_models(candidate.models, quasi, table, kept, recoding, counts=weighed)
+    require_verdicts(found, expected=rows_in(leaving))
     tokens = None
     if candidate.pseudonym is not None:
         tokens = person_tokens(table, candidate.pseudonym, kept)
         whose = table.encode(str(table.schema.person)).codes[kept]
         found, ids = recheck_models(candidate.models, quasi, table, kept, recoding, tied=whose)
         require_tied(found)
-    own = enforce_demands(table, kept, ids, candidate.models, candidate.demands)
+    every = None if elsewhere is None else counts
+    own = enforce_demands(table, kept, ids, candidate.models, candidate.demands, every)
     own = own or _left_out_statement(candidate)
     unpromised = () if own is None else own.unpromised(candidate.models)
-    rows = _published_rows(table, names, quasi, kept, tokens)
-    if isinstance(recoding, Perturbation):
+    aside: AsideRows | None = None
+    if elsewhere is not None:
+        written = write_labels(candidate, _require_recoding(recoding), quasi, names)
+        aside, rows, facts = written.aside, written.sample, _written_facts(candidate, written)
+    else:
+        rows = _published_rows(table, names, quasi, kept, tokens)
+    if elsewhere is not None:
+        pass
+    elif isinstance(recoding, Perturbation):
         facts = _perturbation_facts(candidate, recoding, rows, ids)
     else:
         losses = {name: column_loss(recoding, table, step, name) for name in recoding.columns}
@@ -207,25 +227,62 @@ def _seal_table(candidate: Candidate) -> Release:
             own, (*unpromised, *_token_notes(table, tokens), *candidate.notes, *facts.notes)
         ),
         loss=_loss(candidate, facts.losses),
-        suppressed=len(step) - len(kept) + candidate.left_out,
-        classes=ClassSizes.of(np.bincount(ids).astype(np.int64)),
-        risk=_risk(table, kept, ids),
+        suppressed=candidate.everybody - rows_in(leaving) + candidate.left_out,
+        classes=ClassSizes.of(tally(ids, leaving)),
+        risk=_risk(table, kept, ids, leaving),
         columns=facts.columns,
         recoding=None if isinstance(recoding, RowPartition | Perturbation) else recoding,
         metric=candidate.metric,
         gap=candidate.gap,
         tried=tuple(candidate.tried),
-        schema=released_schema(table, facts.columns),
+        schema=_schema_of(candidate, facts.columns),
         origin=table.origin,
         given=table.given,
         _arrow=rows,
+        _aside=aside,
         door=DOOR,
     )
 
 
-def _risk(table: Table, kept: NDArray[np.int64], ids: NDArray[Any]) -> Reidentification:
+def _require_recoding(recoding: Recoding | RowPartition | Perturbation) -> Recoding:
+    if isinstance(recoding, RowPartition | Perturbation):
+        raise InternalError("Rows that stay elsewhere leave by a recoding alone.")
+    return recoding
+
+
+def _written_facts(candidate: Candidate, written: WrittenRows) -> _ColumnFacts:
+    """What the door finds out about columns whose rows an engine wrote."""
+    table, step, recoding = candidate.table, candidate.step, written.recoding
+    losses = {
+        name: column_loss(recoding, table, step, name, candidate.counts)
+        for name in recoding.columns
+    }
+    columns = counted_changes(
+        written.source,
+        (table, candidate.counts),
+        written.labels,
+        recoding,
+        step,
+        _with_left_out(candidate, losses),
+        written.distinct,
+    )
+    notes = _ambiguity_notes(recoding, table, np.flatnonzero(step >= 0))
+    return _ColumnFacts(losses, columns, notes)
+
+
+def _schema_of(candidate: Candidate, columns: Sequence[ColumnChange]) -> Schema:
+    if candidate.tuples is None:
+        return released_schema(candidate.table, columns)
+    source = origin_of(candidate.tuples)
+    kinds = dict(source.rows.columns())  # type: ignore[union-attr]  # they are elsewhere
+    return released_schema(source, columns, kinds)
+
+
+def _risk(
+    table: Table, kept: NDArray[np.int64], ids: NDArray[Any], counts: NDArray[np.int64]
+) -> Reidentification:
     """How likely people are found in the classes that leave."""
-    rows, person = np.bincount(ids).astype(np.int64), table.schema.person
+    rows, person = tally(ids, counts), table.schema.person
     if person is None:
         return reidentification(rows, rows)
     whose = table.encode(person).codes[kept].astype(np.int64)
@@ -244,7 +301,8 @@ def _require_shape(candidate: Candidate) -> None:
         raise InternalError("The candidate's steps do not match the table's rows.")
     none = 0 if isinstance(recoding, Perturbation) else None
     limit = candidate.parameters.get("suppression", none)
-    out, everybody = int(np.count_nonzero(step < 0)), len(table) + candidate.left_out
+    out = rows_in(picked(candidate.counts, step < 0))
+    everybody = candidate.everybody + candidate.left_out
     if candidate.left_out < 0:
         raise InternalError("The candidate leaves out fewer rows than none.")
     if limit is not None and out + candidate.left_out > Fraction(str(limit)) * everybody:
@@ -300,7 +358,7 @@ def _left_out_statement(candidate: Candidate) -> DemandsStatement | None:
 
 def _with_left_out(candidate: Candidate, losses: Mapping[str, Fraction]) -> dict[str, Fraction]:
     """The losses with rows that were left out before, each lost in full; nothing else is known."""
-    rows, out = len(candidate.table), candidate.left_out
+    rows, out = candidate.everybody, candidate.left_out
     return {
         name: Fraction(loss * rows + out, rows + out)
         if candidate.table.hierarchy(name).size > 1

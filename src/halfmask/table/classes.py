@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
-from halfmask.table.tuples import Owners, contiguous, pack_tuples
+from halfmask.table.tuples import Owners, contiguous, ones, pack_tuples, tally
 from halfmask.table.values import dictionary_of
 
 if TYPE_CHECKING:
@@ -427,12 +427,17 @@ def classes_by_id(
     *,
     columns: Mapping[str, str],
     weighted: bool = False,
+    counts: NDArray[np.int64] | None = None,
 ) -> Classes:
-    """The classes that ``ids`` states for some ``rows``, with histograms of ``columns`` by key."""
+    """The classes that ``ids`` states for some ``rows``, with histograms of ``columns`` by key.
+
+    With ``counts``, each of ``rows`` is an entry that stands for so many.
+    """
     from halfmask.kernels import group
 
     count = int(ids.max(initial=-1)) + 1
-    sizes = np.bincount(ids, minlength=count).astype(np.int64)
+    one = np.ones(len(rows), dtype=np.int64) if counts is None else contiguous(counts)
+    sizes = tally(ids, ones(len(rows)) if counts is None else counts, count)
     small = ids.astype(np.int32)
     people = sizes
     pairs = None
@@ -445,10 +450,10 @@ def classes_by_id(
         population = np.zeros(count, dtype=np.int64)
         each, stands = whole_weights(table)
         if pairs is None or stands is None:
-            np.add.at(population, ids, each[rows])
+            np.add.at(population, ids, each[rows] * one)
         else:
             np.add.at(population, pairs & 0xFFFFFFFF, stands[pairs >> 32])
-    each, one = np.arange(len(rows) + 1, dtype=np.int64), np.ones(len(rows), dtype=np.int64)
+    each = np.arange(len(rows) + 1, dtype=np.int64)
     histograms = {}
     for key, name in columns.items():
         facts = value_facts(table, name)

@@ -101,7 +101,7 @@ def with_policies(table: Table, given: object) -> Table:
     if found.people is not None and table.schema.person is None:
         faults.append("Policies are keyed by person: name the person column under [table] person.")
     elif found.people is not None:
-        faults += _absent_people(found.people, table)
+        faults += absent_people(found.people, table)
     if faults:
         raise SchemaError(*faults)
     schema = replace(table.schema, policies=(*table.schema.policies, found))
@@ -114,7 +114,7 @@ def with_policies(table: Table, given: object) -> Table:
     return table.with_schema(schema, arrow)
 
 
-def _absent_people(people: pa.Table, table: Table) -> list[str]:
+def absent_people(people: pa.Table, table: Table) -> list[str]:
     """What to say where policies name people whom the table does not have; no names."""
     assert table.schema.person is not None  # noqa: S101 - the caller looked
     if table.schema.person not in table.arrow.column_names:

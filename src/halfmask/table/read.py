@@ -398,6 +398,8 @@ def _inside(source: object) -> Schema | None:
     if not isinstance(source, str | os.PathLike) or "://" in os.fspath(source):
         return None
     path = text_file.file_named(source)
+    if path.is_dir():  # what one of its files says holds of all
+        path = min(path.glob("*.parquet"), default=path)
     held = _metadata(path)
     if INSIDE not in held:
         return None

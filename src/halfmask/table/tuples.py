@@ -6,7 +6,7 @@ for many. Over some columns their codes are packed side by side into one or two 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,6 +42,22 @@ def rows_in(counts: Counts) -> int:
     return len(counts) if counts.strides == (0,) else int(counts.sum())
 
 
+def picked(counts: Counts, at: NDArray[Any]) -> Counts:
+    """The counts of some entries, by their places or a mask."""
+    if counts.strides != (0,):
+        return counts[at]
+    return ones(int(np.count_nonzero(at)) if at.dtype == np.bool_ else len(at))
+
+
+def tally(ids: NDArray[Any], counts: Counts, size: int = 0) -> Counts:
+    """How many rows the entries of each id stand for."""
+    if counts.strides == (0,):
+        return np.bincount(ids, minlength=size).astype(np.int64)
+    found = np.zeros(max(size, int(ids.max(initial=-1)) + 1), dtype=np.int64)
+    np.add.at(found, ids, counts)
+    return found
+
+
 def contiguous(counts: Counts) -> Counts:
     """The same counts in memory of their own, as compiled code takes them."""
     return np.ascontiguousarray(counts) if counts.flags.writeable else counts.copy()
@@ -59,6 +75,7 @@ class Tuples:
         left_out: the columns of the source that were not counted.
         private: the columns of the source that must not leave.
         source: where the rows stayed, if an engine counted them.
+        origin: the table whose rows were counted; ``raw`` the values as the engine spells them.
         weights: how many people of the population the rows stand for, where that was asked.
     """
 
@@ -70,13 +87,15 @@ class Tuples:
     private: tuple[str, ...] = ()
     source: StoredRows | None = field(default=None, repr=False)
     weights: Weights | None = field(default=None, repr=False)
+    origin: Table | None = field(default=None, repr=False)
+    raw: pa.Table | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, rows: Table | Tuples) -> Tuples:
+    def of(cls, rows: Table | Tuples, note: str = "") -> Tuples:
         """Rows as tuples that stand for one row each; tuples as they are."""
         if isinstance(rows, Tuples):
             return rows
-        return cls(require_table(rows), ones(len(rows)), private=rows.schema.private)
+        return cls(require_table(rows), ones(len(rows)), note, private=rows.schema.private)
 
     def __len__(self) -> int:
         return len(self.table)
@@ -95,6 +114,11 @@ class Tuples:
     def columns(self) -> tuple[str, ...]:
         """All columns of the source, those that were counted first."""
         return (*self.table.arrow.column_names, *self.left_out)
+
+    def keep(self, mask: NDArray[np.bool_]) -> Tuples:
+        """The entries that ``mask`` marks, which know nothing of the others."""
+        raw = None if self.raw is None else self.raw.filter(pa.array(mask))
+        return replace(self, table=self.table.keep(mask), counts=picked(self.counts, mask), raw=raw)
 
     def texts(self, name: str, most: int) -> tuple[pa.Array, bool]:
         """Distinct values of a column as texts, ``most`` of them, and whether these are all."""

@@ -1,0 +1,58 @@
+"""Writes the table of verbs and engines in docs/engines.md; ``--check`` only compares."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "engines.md"
+TITLE = "## What each verb does where\n"
+INTRO = """
+This table is written by `scripts/engine_reference.py`.
+
+| verb | DuckDB: files, folders, databases | PostgreSQL | Spark frame |
+|---|---|---|---|
+"""
+HERE, MEMORY, READ = "in place", "reads the rows into memory", "in memory"
+# One line a verb: what happens to rows of DuckDB, of PostgreSQL, of Spark.
+VERBS: tuple[tuple[str, str, str, str], ...] = (
+    ("read", HERE, HERE, "comes into memory, without Python on the workers"),
+    ("check, assess, compare, frontier (optimal), discriminate", HERE, HERE, READ),
+    ("query", HERE, HERE, HERE),
+    ("anonymize: optimal, local, auto (of these two)", HERE + " (1)", HERE + " (1)", READ),
+    ("anonymize: personal, mondrian and all other methods", MEMORY + " (2)", MEMORY + " (2)", READ),
+    ("anonymize with previous, pseudonym, a population, weights", MEMORY + " (2)",
+     MEMORY + " (2)", READ),
+    ("describe, row_risks, tabulate, cocluster, mask, synthesize", MEMORY, MEMORY, READ),
+    ("recode, series, frontier of other methods", MEMORY, MEMORY, READ),
+    ("write to a Parquet file or folder", "some rows at a time", "some rows at a time", READ),
+    ("write to PostgreSQL", "copied, one transaction", "in the database, one transaction",
+     "copied, one transaction"),
+    ("write to DuckDB, Delta or Iceberg", "refuses", "refuses", "refuses"),
+)  # fmt: skip
+
+
+def table() -> str:
+    """The table, one line a verb."""
+    return INTRO + "".join(f"| {' | '.join(line)} |\n" for line in VERBS)
+
+
+def page(text: str) -> str:
+    """The page with the table of today in it."""
+    before, _, after = text.partition(TITLE)
+    rest = after.partition("\n(1)")[2]
+    return f"{before}{TITLE}{table()}\n(1){rest}"
+
+
+def main() -> int:
+    """Write the page, or compare it."""
+    text = PAGE.read_text(encoding="utf-8")
+    wanted = page(text)
+    if "--check" in sys.argv:
+        return int(text != wanted)
+    PAGE.write_text(wanted, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

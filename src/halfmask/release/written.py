@@ -1,0 +1,256 @@
+"""Rows that an engine writes: what it is asked for, and what the door finds when it counts them.
+
+The engine is not trusted. The door has the written rows counted by a query of its own and compares
+them, group by group, with what the entries that were checked say: rows with the same labels and
+the same values of every column that a promise reads can be exchanged, so that what was proven of
+the entries then holds of the written rows. No private column is ever written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from halfmask.engines.aside import reach, write_aside
+from halfmask.engines.labeling import Labeling, label_columns
+from halfmask.errors import EngineError, HalfmaskError, InternalError
+from halfmask.release.labels import encode_labels
+from halfmask.release.recheck import recheck_models, require_verdicts
+from halfmask.table.demands import without_policies
+from halfmask.table.files.rows import normalize
+from halfmask.table.table import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from halfmask.engines.aside import AsideRows
+    from halfmask.release.candidate import Candidate
+    from halfmask.release.recoding import Recoding
+    from halfmask.table.tuples import Tuples
+
+_ROWS = "hm_rows"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WrittenRows:
+    """What was written aside, after the door has counted it.
+
+    Attributes:
+        aside: the rows.
+        source: the table that they come from.
+        recoding: how they were generalized; ``labels`` what the entries publish.
+        distinct: per column that leaves as it is, how many values it holds.
+        sample: some of the combinations that leave, to be shown.
+    """
+
+    aside: AsideRows
+    source: Table
+    recoding: Recoding
+    labels: pa.Table
+    distinct: Mapping[str, int]
+    sample: pa.Table
+
+
+def origin_of(tuples: Tuples) -> Table:
+    """The table whose rows were counted."""
+    if tuples.origin is None or tuples.raw is None:
+        raise InternalError("The candidate does not say where its rows are.")
+    return tuples.origin
+
+
+def write_labels(
+    candidate: Candidate, recoding: Recoding, labels: pa.Table, names: tuple[str, ...]
+) -> WrittenRows:
+    """Have the rows written with their labels, and count what was written.
+
+    Args:
+        candidate: entries that stand for rows elsewhere; all else of it was checked.
+        recoding: how they are generalized.
+        labels: what the entries publish that leave, in their order.
+        names: the columns that leave.
+
+    Raises:
+        EngineError: the rows cannot be written, or changed since they were counted.
+        InternalError: other rows were written than those that were checked; nothing leaves.
+    """
+    tuples = candidate.tuples
+    assert tuples is not None  # noqa: S101 - the caller looked
+    source = origin_of(tuples)
+    stored: Any = source.stored
+    aside = write_aside(stored, propose_labeling(candidate, recoding, labels, names))
+    try:
+        found = _require_same_rows(candidate, labels, names, aside)
+        _require_models(candidate, recoding, labels.column_names, found)
+        kept = [name for name in names if name not in labels.column_names]
+        _require_kept_values(candidate, kept, aside)
+        distinct = {name: aside.distinct(name) for name in kept}
+        aside.connection.settle()
+    except HalfmaskError:
+        aside.close()
+        raise
+    reach("checked")
+    sample = found[0].slice(0, 20)
+    return WrittenRows(aside, source, recoding, labels, distinct, sample)
+
+
+def propose_labeling(
+    candidate: Candidate, recoding: Recoding, labels: pa.Table, names: tuple[str, ...]
+) -> Labeling:
+    """What the engine is asked to write."""
+    table, step, tuples = candidate.table, candidate.step, candidate.tuples
+    assert tuples is not None  # noqa: S101 - the caller looked
+    assert tuples.raw is not None  # noqa: S101 - as the origin says
+    kept = np.flatnonzero(step >= 0)
+    taken = np.unique(step[kept])
+    columns, together = {}, {}
+    for name in recoding.columns:
+        encoded = table.encode(name)
+        exact = all(recoding.steps[i].levels[name] == 0 for i in taken.tolist())
+        per_code = None if exact else _labels_by_code(encoded.codes[kept], labels[name], encoded)
+        if not exact and per_code is None:
+            together[name] = labels[name]
+        columns[name] = label_columns(
+            tuples.raw[name], encoded.codes, len(encoded.values), per_code
+        )
+    codes, cells = None, {}
+    if together or len(kept) < len(step) or candidate.left_out:
+        each = [table.encode(name).codes[kept].astype(np.int64) for name in columns]
+        first = _first_of_each(each)
+        codes = [one[first] for one in each]
+        cells = {n: _plain(encode_labels(one)).take(pa.array(first)) for n, one in together.items()}
+    kinds = origin_of(tuples).rows.columns()  # type: ignore[union-attr]  # they are elsewhere
+    floats = frozenset(name for name in names if pa.types.is_floating(kinds[name]))
+    return Labeling(columns, codes, cells, names, floats)
+
+
+def _labels_by_code(
+    codes: NDArray[np.int32], labels: pa.ChunkedArray, encoded: Any
+) -> pa.Array | None:
+    """Per code its label, where every code has one; codes of no leaving entry have none."""
+    texts = _plain(encode_labels(labels))
+    seen = pa.table({"code": codes, "label": texts}).group_by(["code", "label"]).aggregate([])
+    numbers = seen["code"].to_numpy()
+    if len(np.unique(numbers)) < len(numbers):
+        return None
+    place = np.full(len(encoded.values), len(numbers), dtype=np.int64)
+    place[numbers] = np.arange(len(numbers))
+    held = pa.concat_arrays([*seen["label"].cast(pa.string()).chunks, pa.nulls(1, pa.string())])
+    return held.take(pa.array(place))
+
+
+def _first_of_each(codes: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """The first entry of each combination of codes."""
+    names = [str(i) for i in range(len(codes))]
+    rows = pa.table([*codes, np.arange(len(codes[0]))], names=[*names, _ROWS])
+    first = rows.group_by(names).aggregate([(_ROWS, "min")])
+    return np.asarray(first[f"{_ROWS}_min"].to_numpy(), dtype=np.int64)
+
+
+def _require_same_rows(
+    candidate: Candidate, labels: pa.Table, names: tuple[str, ...], aside: AsideRows
+) -> tuple[pa.Table, NDArray[np.int64]]:
+    """Demand that the written rows are those of the entries, group by group; gives the groups."""
+    table, kept = candidate.table, np.flatnonzero(candidate.step >= 0)
+    counted = [n for n in names if n in table.arrow.column_names and n not in labels.column_names]
+    said = {n: _plain(encode_labels(labels[n])) for n in labels.column_names}
+    said |= {n: _plain(table.arrow[n].take(pa.array(kept))) for n in counted}
+    expected = pa.table(said)
+    written, rows = aside.count([*labels.column_names, *counted])
+    shown = normalize(written, ()) if written.num_rows else written
+    there = {n: _plain(encode_labels(shown[n])) for n in labels.column_names}
+    try:
+        there |= {n: _plain(shown[n]).cast(expected.schema.field(n).type) for n in counted}
+    except pa.ArrowInvalid:
+        raise InternalError(
+            "Other values were written than those that were counted; nothing was released."
+        ) from None
+    both = pa.concat_tables(
+        [
+            expected.append_column(_ROWS, pa.array(candidate.counts[kept])),
+            pa.table(there).append_column(_ROWS, pa.array(-rows.astype(np.int64))),
+        ],
+        promote_options="permissive",
+    )
+    sums = both.group_by(expected.column_names).aggregate([(_ROWS, "sum")])
+    wrong = int(np.count_nonzero(sums[f"{_ROWS}_sum"].to_numpy()))
+    if wrong:
+        everybody = candidate.everybody + candidate.left_out
+        there_now = aside.source_rows()
+        if there_now != everybody:
+            raise EngineError("The rows changed while they were read; nothing was released.")
+        raise InternalError(
+            f"The engine wrote other rows than those that were checked: {wrong} groups differ; "
+            "nothing was released."
+        )
+    return shown, rows.astype(np.int64)
+
+
+def _plain(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
+    kind = column.type
+    return column.cast(kind.value_type) if pa.types.is_dictionary(kind) else column
+
+
+def _require_models(
+    candidate: Candidate,
+    recoding: Recoding,
+    quasi: list[str],
+    found: tuple[pa.Table, NDArray[np.int64]],
+) -> None:
+    """Check promises again on the groups of the written rows, where these alone decide."""
+    shown, counts = found
+    table = candidate.table
+    models = [m for m in candidate.models if not m.policy and not m.units]
+    if not models or table.schema.person is not None:
+        return
+    schema = without_policies(table.schema)
+    columns = {n: c for n, c in schema.columns.items() if n in shown.column_names}
+    groups = pa.table({n: _typed(shown[n], table, n, quasi) for n in shown.column_names})
+    there = Table(groups, _bare(schema, columns))
+    every = np.arange(groups.num_rows, dtype=np.int64)
+    verdicts, _ = recheck_models(
+        models, groups.select(quasi), there, every, recoding, counts=counts
+    )
+    require_verdicts(verdicts, expected=int(counts.sum()))
+
+
+def _typed(column: pa.ChunkedArray, table: Table, name: str, quasi: list[str]) -> pa.ChunkedArray:
+    kind = table.arrow.schema.field(name).type
+    return column if name in quasi or column.type == kind else column.cast(kind)
+
+
+def _bare(schema: Any, columns: Mapping[str, Any]) -> Any:
+    from dataclasses import replace
+
+    return replace(schema, columns=dict(columns), person=None, household=None, weight=None)
+
+
+def _require_kept_values(candidate: Candidate, kept: list[str], aside: AsideRows) -> None:
+    """Demand that columns leave as they are; where rows are left out, their number decides."""
+    if candidate.left_out or (candidate.step < 0).any() or not kept:
+        return
+    kinds = origin_of(candidate.tuples).rows.columns()  # type: ignore[union-attr, arg-type]
+    kept = [name for name in kept if not pa.types.is_floating(kinds[name])]  # NaN leaves as missing
+    if kept and aside.sums(kept) != aside.source_sums(kept):
+        raise InternalError(
+            "The engine wrote other values than the table holds; nothing was released."
+        )
+
+
+def same_groups(first: tuple[pa.Table, Any], second: tuple[pa.Table, Any]) -> bool:
+    """Whether two counts of rows say the same, in whatever order."""
+    names = first[0].column_names
+    both = pa.concat_tables(
+        [
+            one.append_column(_ROWS, pa.array(sign * np.asarray(rows, dtype=np.int64)))
+            for (one, rows), sign in ((first, 1), (second, -1))
+        ],
+        promote_options="permissive",
+    )
+    sums = both.group_by(names).aggregate([(_ROWS, "sum")])
+    return not pc.any(pc.not_equal(sums[f"{_ROWS}_sum"], 0)).as_py()

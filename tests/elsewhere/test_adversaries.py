@@ -1,0 +1,149 @@
+"""What an engine may do wrong, and what happens where the way ends: nothing leaves."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from places import MODELS, people, stored
+
+import halfmask as hm
+from halfmask.engines.duckdb import DuckDB
+from halfmask.release import written
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from halfmask.engines import labeling
+
+SETTINGS: dict[str, Any] = {"method": "optimal", "suppression": 0.05}
+
+
+def _refused(place: Path, error: type[hm.errors.HalfmaskError], words: str) -> None:
+    table = stored(place, people())
+    with pytest.raises(error, match=words):
+        hm.anonymize(table, *MODELS, **SETTINGS)
+    assert [one.name for one in place.iterdir()] == ["people.parquet"]
+
+
+def _drop_cell(one: labeling.Labeling) -> labeling.Labeling:
+    assert one.codes is not None
+    return replace(one, codes=[codes[1:] for codes in one.codes])
+
+
+def _double_cell(one: labeling.Labeling) -> labeling.Labeling:
+    assert one.codes is not None
+    return replace(one, codes=[np.append(codes, codes[:1]) for codes in one.codes])
+
+
+def _mislabel(one: labeling.Labeling) -> labeling.Labeling:
+    name = next(n for n, c in one.columns.items() if c.labels is not None)
+    column = one.columns[name]
+    assert column.labels is not None
+    turned = pa.concat_arrays([column.labels[1:], column.labels[:1]])
+    return replace(one, columns={**one.columns, name: replace(column, labels=turned)})
+
+
+@pytest.mark.parametrize("change", [_drop_cell, _double_cell, _mislabel])
+def test_a_labeling_that_drops_doubles_or_mislabels_rows_does_not_leave(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[labeling.Labeling], labeling.Labeling],
+) -> None:
+    honest = written.propose_labeling
+    monkeypatch.setattr(written, "propose_labeling", lambda *given: change(honest(*given)))
+    _refused(tmp_path, hm.errors.InternalError, "wrote other rows than those that were checked")
+
+
+def test_an_engine_that_writes_one_row_more_does_not_leave(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = DuckDB.write_rows
+
+    def generous(self: DuckDB, name: str, query: str, columns: Any, folder: Path) -> None:
+        honest(self, name, query, columns, folder)
+        place = folder / "rows.parquet"
+        rows = pq.read_table(place)
+        pq.write_table(pa.concat_tables([rows, rows.slice(0, 1)]), place)
+
+    monkeypatch.setattr(DuckDB, "write_rows", generous)
+    _refused(tmp_path, hm.errors.InternalError, "wrote other rows than those that were checked")
+
+
+def test_rows_that_change_while_they_are_read_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = written.propose_labeling
+
+    def late(*given: Any) -> labeling.Labeling:
+        rows = people()
+        pq.write_table(pa.concat_tables([rows, rows.slice(0, 5)]), tmp_path / "people.parquet")
+        return honest(*given)
+
+    monkeypatch.setattr(written, "propose_labeling", late)
+    _refused(tmp_path, hm.errors.EngineError, "changed while they were read|could not")
+
+
+_KILLED = """
+import os, signal, sys
+import halfmask as hm
+from halfmask.engines import aside, copying
+from halfmask.release import record, written
+from halfmask.anonymize import entries
+from places import MODELS, SCHEMA
+
+def reach(point):
+    if point == sys.argv[2]:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+for module in (aside, copying, record, written, entries):
+    module.reach = reach
+table = hm.read(sys.argv[1] + "/people.parquet", SCHEMA, engine="duckdb", memory_limit="200MB")
+release = hm.anonymize(table, *MODELS, method="optimal", suppression=0.05)
+release.write(sys.argv[1] + "/" + sys.argv[3])
+print("whole")
+"""
+
+
+@pytest.mark.parametrize(
+    ("point", "target"),
+    [("written aside", "out.parquet"), ("before publishing", "out.parquet"),
+     ("before publishing", "out/")],
+)  # fmt: skip
+def test_a_killed_process_leaves_nothing_that_looks_like_a_release(
+    tmp_path: Path, point: str, target: str
+) -> None:
+    stored(tmp_path, people())
+    tools = f"{sys.path[0]}:" + ":".join(p for p in sys.path if p.endswith("tools"))
+    done = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-c", _KILLED, str(tmp_path), point, target],
+        capture_output=True,
+        check=False,
+        env={"PYTHONPATH": ":".join([*sys.path, tools]), "PATH": "/usr/bin:/bin", "HOME": "/tmp"},  # noqa: S108
+    )
+    assert done.returncode == -9, done.stderr.decode()[-500:]
+    assert not (tmp_path / target).exists()
+    left = {one.name for one in tmp_path.iterdir()} - {"people.parquet"}
+    assert all(name.startswith(".") and name.endswith(".part") for name in left)
+    with pytest.raises(hm.errors.InputError):
+        hm.read(f"{tmp_path}/{target}")
+
+
+def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with hm.anonymize(stored(tmp_path, people()), *MODELS, **SETTINGS) as release:
+
+        def full(*_: Any, **__: Any) -> None:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(pq.ParquetWriter, "write_batch", full)
+        for target in ("out.parquet", "out/"):
+            with pytest.raises(hm.errors.InputError, match="No space left"):
+                release.write(f"{tmp_path}/{target}")
+    assert [one.name for one in tmp_path.iterdir()] == ["people.parquet"]

@@ -1,0 +1,82 @@
+"""``anonymize`` inside PostgreSQL: from table to table, in one transaction, grants kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+from places import MODELS, SCHEMA, load, multiset, people, same
+
+import halfmask as hm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def visits(postgres: str) -> Iterator[hm.Table]:
+    load(postgres, "visits", people())
+    yield hm.read(postgres, SCHEMA, table="visits")
+    with psycopg.connect(postgres) as connection:
+        connection.execute("DROP TABLE IF EXISTS visits, visits_public CASCADE")
+
+
+def tables(address: str) -> set[str]:
+    with psycopg.connect(address) as connection:
+        found = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+        return {name for (name,) in found.fetchall()}
+
+
+@pytest.mark.usefixtures("in_place")
+def test_postgres_gives_the_release_of_memory(visits: hm.Table, postgres: str) -> None:
+    settings = {"method": "local", "suppression": 0.05}
+    memory = hm.anonymize(hm.read(people(), SCHEMA), *MODELS, **settings)
+    with hm.anonymize(visits, *MODELS, **settings) as release:
+        same(memory, release)
+        before = tables(postgres)
+        release.write(postgres, table="visits_public")
+        assert tables(postgres) == before | {"visits_public"}
+    with psycopg.connect(postgres) as connection:
+        cursor = connection.execute("SELECT * FROM visits_public")
+        rows = cursor.fetchall()
+        connection.execute("GRANT SELECT ON visits_public TO PUBLIC")
+    assert sum(multiset(memory.to_arrow()).values()) == len(rows)
+    assert multiset(memory.to_arrow()) == {row: rows.count(row) for row in rows}
+    with hm.anonymize(visits, *MODELS, **settings) as release:
+        release.write(postgres, table="visits_public")  # in place of the first
+    granted = "SELECT has_table_privilege('public', 'visits_public', 'SELECT')"
+    with psycopg.connect(postgres) as connection:
+        (kept,) = connection.execute(granted).fetchone() or (False,)
+    assert kept
+
+
+def test_rows_in_memory_go_to_a_database(postgres: str) -> None:
+    release = hm.anonymize(hm.read(people(), SCHEMA), *MODELS, method="optimal", suppression=0.05)
+    release.write(postgres, table="from_memory")
+    with psycopg.connect(postgres) as connection:
+        rows = connection.execute("SELECT * FROM from_memory").fetchall()
+        connection.execute("DROP TABLE from_memory")
+    assert multiset(release.to_arrow()) == {row: rows.count(row) for row in rows}
+
+
+def test_what_is_no_release_stays(visits: hm.Table, postgres: str) -> None:
+    with hm.anonymize(visits, hm.KAnonymity(3), method="optimal", suppression=0.05) as release:
+        with pytest.raises(hm.errors.InputError, match="no release of ours"):
+            release.write(postgres, table="visits")
+        with pytest.raises(hm.errors.ParameterError, match="table"):
+            release.write(postgres)
+    assert len(hm.read(postgres, SCHEMA, table="visits")) == 300
+
+
+def test_a_dropped_connection_leaves_nothing(visits: hm.Table, postgres: str) -> None:
+    release = hm.anonymize(visits, hm.KAnonymity(3), method="optimal", suppression=0.05)
+    before = tables(postgres)
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        )
+    with pytest.raises(hm.errors.EngineError, match=r"[Nn]othing was released|cannot be reached"):
+        release.write(postgres, table="visits_public")
+    assert tables(postgres) == before
