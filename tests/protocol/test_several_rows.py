@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.protocol.town import COMMONS, Town, sql
 
@@ -29,6 +29,30 @@ PERSON = st.fixed_dictionaries(
     }
 )
 
+# Some people have no value at all; more have a row without one beside others.
+PARTLY_MISSING = [
+    {"a": -2, "b": "x", "k": 4, "l": 1, "s": [None, None, None, None]},
+    {"a": 0, "b": "x", "k": 5, "l": 3, "s": [None, None, 0, None]},
+    {"a": 3, "b": "x", "k": 2, "l": 2, "s": [0, None, None]},
+    {"a": -1, "b": "y", "k": 6, "l": 1, "s": [4, 3]},
+    {"a": 3, "b": None, "k": 3, "l": 1, "s": [None]},
+    {"a": -2, "b": "x", "k": 7, "l": 3, "s": [None]},
+    {"a": 6, "b": None, "k": 1, "l": 1, "s": [4, None]},
+    {"a": 3, "b": None, "k": 2, "l": 2, "s": [None, None, 4, 1]},
+    {"a": 1, "b": "x", "k": 2, "l": 1, "s": [None]},
+    {"a": -1, "b": None, "k": 5, "l": 2, "s": [None, None, 0]},
+    {"a": 3, "b": "y", "k": 7, "l": 2, "s": [3, None, 4, 3]},
+    {"a": 1, "b": None, "k": 6, "l": 2, "s": [None, None, 0, 3]},
+    {"a": 2, "b": "y", "k": 2, "l": 3, "s": [None, 0, 3, 1]},
+    {"a": 0, "b": "x", "k": 6, "l": 1, "s": [None, None, None, None]},
+    {"a": -3, "b": "x", "k": 1, "l": 2, "s": [3, 0]},
+    {"a": 6, "b": None, "k": 1, "l": 2, "s": [None]},
+    {"a": 1, "b": None, "k": 5, "l": 1, "s": [None]},
+    {"a": 4, "b": "y", "k": 5, "l": 2, "s": [0, None, None, 0]},
+    {"a": 0, "b": "x", "k": 6, "l": 2, "s": [2]},
+    {"a": 4, "b": "x", "k": 5, "l": 2, "s": [3, None, None, 0]},
+]
+
 
 def rows(columns: dict[str, list[Any]]) -> pa.Table:
     return pa.table(columns, schema=COMMONS.tables["people"].arrow)
@@ -49,6 +73,7 @@ def town(people: list[dict[str, Any]], terms: Terms) -> Town:
     st.sampled_from(MERGES),
     st.sampled_from(["selective", "complete", "complete-greedy"]),
 )
+@example(PARTLY_MISSING, "tree", "complete-greedy")
 def test_people_with_several_rows_get_the_answer_of_a_trusted_center(
     people: list[dict[str, Any]], merge: Any, semantics: str
 ) -> None:
@@ -115,3 +140,20 @@ def test_a_row_that_does_not_fit_keeps_the_whole_person_out() -> None:
     level, reason = given_by(text, {"a": [1, 1], "b": ["x", "unheard-of"], "s": [1, 2]}, Policy(2))
     assert level is None
     assert "outside the common values" in reason
+
+
+def test_the_part_without_a_value_counts_whoever_has_such_a_row() -> None:
+    """By rows, as in a table: a person with a value and a missing one stands in both parts."""
+    text = "SELECT COUNT(*) AS n, SUM(s) AS total, COUNT(s) AS c FROM people GUARANTEE k = 3"
+    both, none, one = ({"a": 1, "b": "x", "k": 1, "s": s} for s in ([1, None], [None], [2]))
+
+    def shown(people: list[dict[str, Any]]) -> list[Any]:
+        found = town(people, Terms(partition=4, frame=4, room=16)).ask(text)
+        assert found is not None
+        return [(r["n"], r["c"]) for r in found[0].rows.to_pylist()]
+
+    # One person has no value at all, three have a row without one.
+    assert shown([both, both, none, one, one]) == [(7, 4)]
+    # Everybody has a value, but only one person a row without: 4 of 5 rows would tell of this one.
+    assert shown([both, one, one, one]) == [(5, None)]
+    assert shown([none, one, one, one]) == [(4, None)]

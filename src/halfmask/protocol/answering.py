@@ -98,15 +98,15 @@ def answer_cells(made: Blueprint, found: Records) -> Answer:
 def _without_few_missing(
     plan: GuaranteePlan, groups: Groups, published: PublishedRows, rows: pa.Table
 ) -> pa.Table:
-    """Counts of a column's values are null where too few people of the row have none."""
+    """Counts of a column's values are null where too few people have a row without one."""
     import numpy as np
     import pyarrow.compute as pc
     from sqlglot import exp
 
+    from halfmask.protocol.blueprint import absence
     from halfmask.query.aggregate import merge_states
 
-    known = {r.column: r.state for r in plan.requirements if r.what == "contributors"}
-    everybody = plan.requirements[0].state
+    states = [state.expression for state in plan.request.states]
     merged = merge_states(plan, groups, published) if len(published) else {}
     for i, aggregate in enumerate(plan.aggregates):
         counted = aggregate.kind in ("count", "distinct") and aggregate.states != (-1,)
@@ -117,12 +117,12 @@ def _without_few_missing(
             if aggregate.measure is None
             else plan.measures[aggregate.measure].expression
         )
-        if not isinstance(of, exp.Column) or of.name not in known:
+        if not isinstance(of, exp.Column) or absence(of) not in states:
             continue
-        people = np.asarray(merged[f"s{everybody}"].to_pylist(), dtype=np.int64)
-        having = np.asarray(merged[f"s{known[of.name]}"].to_pylist(), dtype=np.int64)
+        lacking = merged[f"s{states.index(absence(of))}"].to_pylist()
+        people = np.asarray(lacking, dtype=np.int64)
         k = np.array([g[0] for g in plan.request.guarantees], dtype=np.int64)[published.level]
-        few = pa.array((people - having > 0) & (people - having < k))
+        few = pa.array((people > 0) & (people < k))
         at = rows.column_names.index(f"a{i}")
         rows = rows.set_column(at, f"a{i}", pc.if_else(few, None, rows[f"a{i}"]))
     return rows

@@ -103,7 +103,7 @@ def _planned(commons: Commons, text: str, text_width: int, floor: int) -> Bluepr
         plain = tuple(replace(a, conditional=False) for a in planned.aggregates)
         planned = replace(_within_limits(_with_values(planned)), aggregates=plain, missing=())
         counting = len(planned.request.states)
-        planned = _by_person(planned)
+        planned = _by_person(_with_absences(planned))
         request = planned.request
         wanted = [*(k.expression for k in request.keys), *(s.expression for s in request.states)]
         probe = request.source.copy()
@@ -214,6 +214,25 @@ def _with_values(plan: GuaranteePlan) -> GuaranteePlan:
         needed.append(Requirement("contributors", known.name, None, len(states) - 1))
     request = replace(plan.request, states=tuple(states))
     return replace(plan, request=request, requirements=tuple(needed))
+
+
+def absence(column: exp.Expr) -> exp.Expr:
+    """A value where a column has none: who has such a row stands in the part without a value."""
+    from sqlglot import exp
+
+    missing = column.copy().is_(exp.null())
+    return exp.Case().when(missing, exp.Literal.number(1), copy=False)
+
+
+def _with_absences(plan: GuaranteePlan) -> GuaranteePlan:
+    """Have the people counted who have a row without a value, whatever their other rows hold."""
+    counts = {plan.request.states[a.states[0]].expression for a in plan.aggregates
+              if a.kind == "count" and a.states != (-1,)}  # fmt: skip
+    counts |= {m.expression for m in plan.measures if m.kind == "distinct"}
+    known = {r.column for r in plan.requirements if r.what == "contributors"}
+    named = sorted({c.name: c for c in counts if c.name in known}.items())
+    more = (AggregateState("count", absence(column)) for _, column in named)
+    return replace(plan, request=replace(plan.request, states=(*plan.request.states, *more)))
 
 
 def _within_limits(plan: GuaranteePlan) -> GuaranteePlan:
