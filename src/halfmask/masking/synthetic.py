@@ -253,6 +253,7 @@ class _Drawing:
         near = column.values[self.donors[beside]]
         # A number of many people is drawn as it is, one of few lies between it and the next.
         moved = mine + random.random(len(rows)) * (near - mine)
+        moved = np.clip(moved, np.minimum(mine, near), np.maximum(mine, near))  # rounding errors
         values[rows] = np.where(self.source.common[self.donors[at]], mine, moved)
         return replace(column, values=values)
 
