@@ -15,7 +15,7 @@ from halfmask.errors import InfeasibleDemandsError, ParameterError
 from halfmask.kernels import labels as kernels
 
 JOBS = {"office": ["clerk", "boss"], "yard": ["smith", "mason", "guard"]}
-TRIED = ("optimal", "local", "personal")
+TRIED = ("optimal", "local", "personal", "mondrian")
 
 
 def people(rows: int = 120, **more: object) -> hm.Table:
@@ -39,9 +39,8 @@ def people(rows: int = 120, **more: object) -> hm.Table:
 def test_what_loses_least_is_released_and_all_that_was_tried_is_told():
     table = people()
     release = hm.anonymize(table, hm.KAnonymity(4))
-    assert tuple(one.method for one in release.tried) == (*TRIED, "mondrian")
-    assert release.tried[-1].reason
-    least = min(release.tried[:-1], key=lambda one: one.loss)
+    assert tuple(one.method for one in release.tried) == TRIED
+    least = min(release.tried, key=lambda one: one.loss)
     assert (release.method, release.loss) == (least.method, pytest.approx(least.loss))
     for name in TRIED:  # by itself each loses what was told
         (told,) = (one.loss for one in release.tried if one.method == name)
@@ -65,7 +64,7 @@ def test_promises_metrics_and_size_decide_what_is_tried(monkeypatch):
     table = people()
     assert auto.suitable_methods(table, [hm.AverageRisk(0.2)], "loss") == ["optimal", "local"]
     assert auto.suitable_methods(table, [hm.KAnonymity(2)], "discernibility") == ["optimal"]
-    assert auto.suitable_methods(table, [hm.KAnonymity(2)], "dbil") == ["personal"]
+    assert auto.suitable_methods(table, [hm.KAnonymity(2)], "dbil") == ["personal", "mondrian"]
     monkeypatch.setattr(
         auto, "CONTENDERS", tuple(auto.Contender(n, recodes=False, cells=100) for n in TRIED[2:3])
     )

@@ -72,7 +72,7 @@ def test_methods_share_the_time_and_pass_on_what_they_leave(monkeypatch):
     clock, shares = Clock(), {}
     monkeypatch.setattr(auto, "time", clock)
     monkeypatch.setattr(auto, "_score", lambda found, choice: 1.0)
-    uses = {"optimal": 1.0, "local": 9.0, "personal": 10.0}
+    uses = {"optimal": 2.0, "local": 6.0, "personal": 5.0, "mondrian": 7.0}
 
     def search(name: str, seconds: float | None) -> SimpleNamespace:
         shares[name] = seconds
@@ -81,8 +81,8 @@ def test_methods_share_the_time_and_pass_on_what_they_leave(monkeypatch):
 
     choice = auto.Choice([hm.KAnonymity(2)], None, 0.0, 20.0, {})
     auto.try_methods(people(), choice, search)
-    # 20 for three; 19 are left for two; 10 for the last.
-    assert shares == pytest.approx({"optimal": 20 / 3, "local": 9.5, "personal": 10.0})
+    # 20 for four; 18 are left for three, 12 for two, 7 for the last.
+    assert shares == pytest.approx({"optimal": 5.0, "local": 6.0, "personal": 6.0, "mondrian": 7.0})
 
 
 @pytest.mark.parametrize("looks", [2, 5, 20, 60, 200])

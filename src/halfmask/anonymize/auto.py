@@ -62,7 +62,6 @@ CONTENDERS = (
     Contender("personal", recodes=False, cells=2e7),
     Contender("mondrian", recodes=False),
 )
-_WIDE = 64  # columns from which mondrian may lose less than personal, which begins with levels
 _SCORED = ("loss", "mean-loss")  # what is known of labels, whichever method made them
 _DIVIDED = ("dbil",)
 
@@ -189,9 +188,6 @@ def _unfit(contender: Contender, table: Tuples, choice: Choice) -> str | None:
         return f"the table has more than {contender.columns} quasi-identifiers"
     if not _alone(contender, choice) and len(table) * columns > contender.cells:
         return "the table is large for it"
-    large = any(one.name == "personal" and len(table) * columns > one.cells for one in CONTENDERS)
-    if contender.name == "mondrian" and columns <= _WIDE and not large:
-        return "personal begins better where columns are few"
     return None
 
 
