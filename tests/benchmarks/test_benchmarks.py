@@ -44,6 +44,7 @@ SMALLEST: dict[str, tuple[str, list[str], dict[str, object]]] = {
         {"THETAS": (4.0,), "STRUCTURES": (Fraction(3, 10),), "EPSILONS": ("1",), "SIZES": (300,)},
     ),
     "query_overhead": (NOTHING, ["--rows", "500", "--repeat", "1"], {"TREES": (300, 100)}),
+    "scale": (NOTHING, ["--rows", "500", "--memory-limit", "200MB"], {}),
     "series_speed": (NOTHING, ["--people", "300", "--releases", "2"], {}),
     "synthetic_values": (ADULT, ["--rows", "600", "--k", "5"], {}),
     "tabulate_speed": (NOTHING, ["--time-limit", "2"], {"SHAPE": (4, 4, 3), "FLAT": (4, 4)}),

@@ -258,8 +258,8 @@ def _search(
         name = own if metric is None else metric if isinstance(metric, str) else metric.name
         settings = Settings(method, name, effort["seed"], effort["time_limit"], options)
         return divided(rows, models, settings)
-    counted = replace(entries, table=rows)
-    return _recode(counted, models, method, "loss" if metric is None else metric, effort)
+    ready = replace(entries, table=rows)
+    return _recode(ready, models, method, "loss" if metric is None else metric, effort)
 
 
 def _fitting(method: str, options: dict[str, Any]) -> dict[str, Any]:

@@ -123,7 +123,9 @@ def write_aside(stored: Storage, labeling: Labeling) -> AsideRows:
         EngineError: it cannot, for lack of room or of rights.
     """
     held = stored.held
-    with stored.open() as (engine, table):
+    with stored.open() as opened:
+        engine: Any = opened[0]
+        table = opened[1]
         for name, rows in labeling.tables().items():
             engine.bring(name, rows, like=(table, dict(_like(labeling)).get(name)))
         folder = Path(held.enter_context(TemporaryDirectory(prefix="halfmask-")))

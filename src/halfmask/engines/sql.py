@@ -346,9 +346,11 @@ class SqlEngine(Engine, Protocol):
 
     def begin(self) -> None:
         """See one state of the rows from now on, where the engine can."""
+        return
 
     def settle(self) -> None:
         """End what ``begin`` began; what was written aside stays."""
+        return
 
     def collect(self, request: Request) -> pa.Table:
         """Aggregate the rows into groups."""

@@ -87,7 +87,8 @@ class Storage:
         keeps the engine, and the next question opens another.
         """
         held = ExitStack()
-        engine, name = held.enter_context(self._opened())
+        opened: tuple[Any, str] = held.enter_context(self._opened())
+        engine, name = opened
         engine.begin()
         vars(self)["_held"] = (held, engine, name)
         return held
@@ -237,7 +238,8 @@ def _show(
     """Make the rows of a file known under one name."""
     import duckdb
 
-    path, more = _literal(source), ()
+    path = _literal(source)
+    more: tuple[str, ...] = ()
     if is_pieces(source):
         kind, files = list_pieces(source)
         path = f"[{', '.join(map(_literal, files))}]"

@@ -331,7 +331,7 @@ class MaskedRelease(Release):
         found: Mapping[str, Any] = self.statement["measured"]
         return found
 
-    def write(self, path: str | PathLike[str]) -> None:
+    def write(self, path: str | PathLike[str]) -> None:  # type: ignore[override]  # files
         """Write the rows, and beside them, as ``name.table.suffix``, what leaves with them."""
         write_table(self.to_arrow(), path)
         for name, table in self.tables.items():

@@ -444,7 +444,7 @@ class Answer(Release):
             out.append(f"Withheld, {reason}: {many}.")
         return tuple(out)
 
-    def write(self, path: str | PathLike[str]) -> None:
+    def write(self, path: str | PathLike[str]) -> None:  # type: ignore[override]  # files
         """Write the rows; whom they cover stands in the file, or beside a text file."""
         from halfmask.release.record import ABOUT_ANSWER, FileRecord, write_release
         from halfmask.table.schema import Schema

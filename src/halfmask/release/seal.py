@@ -274,7 +274,7 @@ def _schema_of(candidate: Candidate, columns: Sequence[ColumnChange]) -> Schema:
     if candidate.tuples is None:
         return released_schema(candidate.table, columns)
     source = origin_of(candidate.tuples)
-    kinds = dict(source.rows.columns())  # type: ignore[union-attr]  # they are elsewhere
+    kinds = dict(source.rows.columns())
     return released_schema(source, columns, kinds)
 
 

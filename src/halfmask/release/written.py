@@ -124,7 +124,7 @@ def propose_labeling(
         first = _first_of_each(each)
         codes = [one[first] for one in each]
         cells = {n: _plain(encode_labels(one)).take(pa.array(first)) for n, one in together.items()}
-    kinds = origin_of(tuples).rows.columns()  # type: ignore[union-attr]  # they are elsewhere
+    kinds = origin_of(tuples).rows.columns()
     floats = frozenset(name for name in names if pa.types.is_floating(kinds[name]))
     return Labeling(columns, codes, cells, names, floats)
 
@@ -234,7 +234,7 @@ def _require_kept_values(candidate: Candidate, kept: list[str], aside: AsideRows
     """Demand that columns leave as they are; where rows are left out, their number decides."""
     if candidate.left_out or (candidate.step < 0).any() or not kept:
         return
-    kinds = origin_of(candidate.tuples).rows.columns()  # type: ignore[union-attr, arg-type]
+    kinds = origin_of(candidate.tuples).rows.columns()  # type: ignore[arg-type]
     kept = [name for name in kept if not pa.types.is_floating(kinds[name])]  # NaN leaves as missing
     if kept and aside.sums(kept) != aside.source_sums(kept):
         raise InternalError(

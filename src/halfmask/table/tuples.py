@@ -45,7 +45,8 @@ def rows_in(counts: Counts) -> int:
 def picked(counts: Counts, at: NDArray[Any]) -> Counts:
     """The counts of some entries, by their places or a mask."""
     if counts.strides != (0,):
-        return counts[at]
+        found: Counts = counts[at]
+        return found
     return ones(int(np.count_nonzero(at)) if at.dtype == np.bool_ else len(at))
 
 

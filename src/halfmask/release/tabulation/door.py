@@ -68,7 +68,7 @@ class TableRelease(Release):
         """The table with one row per category of all columns but the last, which stands across."""
         return cross_table(self._arrow, self.by, self.value)
 
-    def write(self, path: str | PathLike[str], form: str = "long") -> None:
+    def write(self, path: str | PathLike[str], form: str = "long") -> None:  # type: ignore[override]  # files
         """Write the table, ``"long"`` or ``"crossed"``, to a file whose suffix says the kind."""
         if form not in ("long", "crossed"):
             from halfmask.errors import ParameterError

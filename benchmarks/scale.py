@@ -1,0 +1,111 @@
+"""How ``check`` and ``anonymize`` grow with the rows that DuckDB keeps, within a memory limit.
+
+Run: python benchmarks/scale.py [--rows 1000000 10000000] [--memory-limit 2GB] [--folder /tmp]
+
+The yardstick is one grouped count of the same columns by the same engine, in the same process.
+Rows are invented by DuckDB: eight columns, six of them quasi-identifiers, at most 230,400
+distinct tuples. Processor seconds of all threads; peak memory of the process, which grows only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import halfmask as hm
+from halfmask.engines.stored import connect_within
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SCHEMA: dict[str, Any] = {
+    "columns": {
+        "age": {"role": "quasi", "hierarchy": {"intervals": [5, 10, 20]}},
+        "sex": "quasi",
+        "zip": {"role": "quasi", "hierarchy": {"mask": {"length": 5}}},
+        "job": "quasi",
+        "year": {"role": "quasi", "hierarchy": {"intervals": [2, 4, 8]}},
+        "home": "quasi",
+        "ill": "sensitive",
+        "pay": "other",
+    }
+}
+_ROWS = """
+SELECT 20 + (hash(i * 10 + 1) % 60)::INT AS age, ['f', 'm'][1 + (hash(i * 10 + 2) % 2)::INT] AS sex,
+  (10000 + (hash(i * 10 + 3) % 12)::INT * 37)::VARCHAR AS zip,
+  'job ' || (hash(i * 10 + 5) % 4) AS job, 2000 + (hash(i * 10 + 6) % 4)::INT AS year,
+  'home ' || (hash(i * 10 + 7) % 2) AS home, 'ill ' || (hash(i * 10 + 8) % 5) AS ill,
+  (hash(i * 10 + 9) % 100)::INT AS pay
+FROM range({rows}) t(i)
+"""
+
+
+def write_rows(place: Path, rows: int, memory_limit: str) -> None:
+    """Invented rows as one Parquet file."""
+    with connect_within(memory_limit) as connection:
+        connection.execute(f"COPY ({_ROWS.format(rows=rows)}) TO '{place}' (FORMAT parquet)")
+
+
+def measure(work: Callable[[], Any]) -> tuple[Any, float]:
+    """What a piece of work gives, and its processor seconds."""
+    began = time.process_time()
+    return work(), round(time.process_time() - began, 3)
+
+
+def grouped_count(place: Path, memory_limit: str) -> int:
+    """The yardstick: how many distinct tuples there are."""
+    names = ", ".join(SCHEMA["columns"])
+    names = names.removesuffix(", pay")
+    with connect_within(memory_limit) as connection:
+        query = f"SELECT {names}, COUNT(*) FROM read_parquet('{place}') GROUP BY ALL"
+        return int(connection.sql(query).to_arrow_table().num_rows)
+
+
+def scale(rows: int, memory_limit: str, folder: Path) -> dict[str, Any]:
+    """One line of the table."""
+    place = folder / f"{rows}.parquet"
+    write_rows(place, rows, memory_limit)
+    tuples, unit = measure(lambda: grouped_count(place, memory_limit))
+    table = hm.read(place, SCHEMA, engine="duckdb", memory_limit=memory_limit)
+    models = (hm.KAnonymity(5), hm.LDiversity(3, "ill"))
+    hm.check(hm.read({"a": [1, 1]}, {"a": "quasi"}), hm.KAnonymity(2))  # kernels are warm
+    _, checked = measure(lambda: hm.check(table, *models))
+    release, made = measure(
+        lambda: hm.anonymize(table, *models, method="optimal", suppression=0.01)
+    )
+    _, wrote = measure(lambda: release.write(folder / "out.parquet"))
+    release.close()
+    place.unlink()
+    return {
+        "rows": rows,
+        "distinct_tuples": tuples,
+        "grouped_count": unit,
+        "check": checked,
+        "optimal_with_seal": made,
+        "write": wrote,
+        "ratio": round(made / unit, 1),
+        "levels": release.levels,
+        "suppressed": release.suppressed,
+        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+    }
+
+
+def main() -> None:
+    """Print one JSON line a size."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000])
+    parser.add_argument("--memory-limit", default="2GB")
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=given.folder, prefix="halfmask-scale-") as folder:
+        for rows in given.rows:
+            print(json.dumps(scale(rows, given.memory_limit, Path(folder))), flush=True)
+
+
+if __name__ == "__main__":
+    main()
