@@ -34,17 +34,15 @@ def found(count: Count) -> str:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_nothing_of_a_planted_person_shows(seed: int) -> None:
-    count = Count()
+def test_nothing_of_a_planted_person_shows(seed: int, count: Count) -> None:
     compare_world(seed, 8, changes=8, count=count)
     assert not count.found, found(count)
     assert count.failed == 0
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_most_questions_are_answered_with_rows() -> None:
+def test_most_questions_are_answered_with_rows(count: Count) -> None:
     """Questions that are refused prove nothing."""
-    count = Count()
     for seed in range(200, 205):
         compare_world(seed, 10, changes=1, count=count)
     assert not count.found, found(count)
@@ -54,8 +52,7 @@ def test_most_questions_are_answered_with_rows() -> None:
 
 @pytest.mark.parametrize("seed", range(100, 103))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_nothing_shows_in_the_reference(seed: int) -> None:
-    count = Count()
+def test_nothing_shows_in_the_reference(seed: int, count: Count) -> None:
     compare_world(seed, 6, "reference", changes=8, count=count)
     assert not count.found, found(count)
 
@@ -78,16 +75,14 @@ def on(make: Callable[[], Any]) -> Callable[[dict[str, Any]], Any]:
 
 @pytest.mark.parametrize("seed", range(300, 303))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_nothing_shows_in_postgres(postgres: str, seed: int) -> None:
-    count = Count()
+def test_nothing_shows_in_postgres(postgres: str, seed: int, count: Count) -> None:
     compare_world(seed, 4, on(lambda: Postgres(postgres)), changes=8, count=count)
     assert not count.found, found(count)
 
 
 @pytest.mark.spark
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_nothing_shows_in_spark(spark: Any) -> None:
+def test_nothing_shows_in_spark(spark: Any, count: Count) -> None:
     """Views of both worlds have the same names, so that each has a session of its own."""
-    count = Count()
     compare_world(400, 6, on(lambda: Spark(spark.newSession())), changes=1, count=count)
     assert not count.found, found(count)

@@ -323,6 +323,33 @@ def _within(shown: str, top: str, last: tuple[str, object], now: tuple[str, obje
     return shown == top or shown in TREE.get(top, ()) or top == "*"
 
 
+def compare_parts(seed: int, questions: int, *, count: Count) -> None:
+    """Ask for parts of rows: none that is shown, nor what it leaves, may be of fewer than k people.
+
+    Somebody who stands in a row may change its figures. What must not leave is a figure of few, so
+    that each row is held against the k that it states: where everybody has one row, a count of
+    those who meet a condition is empty, nobody, everybody, or k people who leave k others.
+    """
+    seed = next(s for s in range(seed, seed + 100) if not make_world(s).several)
+    side = Side(make_world(seed))
+    grammar = Grammar(side.world, seed)
+    for _ in range(questions):
+        sql = grammar.split()
+        seen = side.see(sql)
+        count.answers += 1
+        count.note(seen)
+        few = {str(row): "made of few people" for row in seen.get("plain", ()) if _shows_few(row)}
+        if few:
+            count.found.append(Interference(seed, 0, sql, (), {"rows": (list(few), "no such")}))
+
+
+def _shows_few(row: dict[str, Any]) -> bool:
+    stated = re.match(r"k>=(\d+)", str(row["guarantee"]))
+    assert stated is not None
+    k, part = int(stated[1]), row["x0"]
+    return part is not None and any(0 < number < k for number in (part, row["n"] - part))
+
+
 def compare_noisy(seed: int, questions: int, *, changes: int = 1, count: Count) -> None:
     """Ask noisy questions in worlds whose rows are all different."""
     world = make_world(seed)

@@ -101,6 +101,24 @@ class Grammar:
         text = f"SELECT {shown} FROM people {where} GROUP BY {', '.join(keys)} {having} {chain}"
         return f"{text} {self._semantics()}", keys, rules
 
+    def split(self) -> str:
+        """A question that counts, in each row, all its people (n) and those of a condition (x0)."""
+        r = self.r
+        source = Source("", "people", PEOPLE, KNOWN, bound=False)
+        keys = r.sample(["city", "age", "zip"], r.choice([0, 1, 1]))
+        chain, _ = self._chain({key: key for key in keys})
+        condition = self._condition(source, r.choice([0, 0, 1]))
+        part = r.choice(
+            [
+                f"COUNT(*) FILTER (WHERE {condition})",
+                f"SUM(CASE WHEN {condition} THEN 1 ELSE 0 END)",
+                f"COUNT(CASE WHEN {condition} THEN 1 END)",
+            ]
+        )
+        shown = ", ".join([*keys, "COUNT(*) AS n", f"{part} AS x0"])
+        group = f"GROUP BY {', '.join(keys)}" if keys else ""
+        return f"SELECT {shown} FROM people {group} {chain} {self._semantics()}"
+
     def noisy(self) -> str:
         """A question under EPSILON."""
         r = self.r

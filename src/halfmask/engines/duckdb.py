@@ -78,7 +78,8 @@ class DuckDB(SqlEngine):
 
     def run(self, query: exp.Expr) -> pa.Table:
         """Run one query."""
-        return self.run_text(query.sql(dialect=self.dialect))
+        # Queries are made to be run: none is copied to be written.
+        return self.run_text(query.sql(dialect=self.dialect, copy=False))
 
     def run_text(self, query: str) -> pa.Table:
         """Run one query that is written in this engine's dialect already."""
@@ -229,13 +230,15 @@ class DuckDB(SqlEngine):
             self._connection.register(name, rows)
             self._brought.append(name)
             self._types.pop(name, None)
+            if _is_lasting(rows.schema):
+                self._types[name] = {field.name: field.type for field in rows.schema}
 
 
 def as_text_node(node: exp.Expr) -> exp.Expr:
     """An expression as its text: to write it anew for each query costs more than a small query."""
     from sqlglot import exp
 
-    return exp.Var(this=node.sql(dialect="duckdb"))
+    return node if isinstance(node, exp.Var) else exp.Var(this=node.sql(dialect="duckdb"))
 
 
 def write_request(request: Request) -> Request:
@@ -290,6 +293,12 @@ _LASTING = {
 }
 
 
+def _is_lasting(schema: pa.Schema) -> bool:
+    """Whether DuckDB has these very columns; it tells names apart without their case."""
+    names = {name.casefold() for name in schema.names}
+    return len(names) == len(schema) and all(kind in _LASTING for kind in schema.types)
+
+
 def finish(rows: pa.Table, query: exp.Expr) -> pa.Table:
     """Run a query over published rows only (named ``published``), for every engine."""
     plain = _plain_columns(query)
@@ -298,7 +307,7 @@ def finish(rows: pa.Table, query: exp.Expr) -> pa.Table:
         return rows.rename_columns([shown for _, shown in plain])
     engine = DuckDB({"published": rows})
     try:
-        return engine.run(query)
+        return engine.run(query.copy())  # it may be asked again
     except EngineError:
         raise QueryError(
             "the select list, HAVING or ORDER BY cannot be computed from the published figures: "

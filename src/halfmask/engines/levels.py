@@ -71,7 +71,7 @@ def level_of(request: Request) -> exp.Expr:
     """The finest level whose guarantee covers a person's demands."""
     case = exp.Case()
     if request.person is not None:
-        case = case.when(_column("person").is_(exp.null()), _number(WITHOUT_POLICY))
+        case = case.when(_column("person").is_(exp.null()), _number(WITHOUT_POLICY), copy=False)
     if request.demands is None:
         first = _number(0)
         return case.else_(first) if request.person is not None else first
@@ -116,7 +116,7 @@ def _lower_edge(width: int, value: exp.Expr, *, whole: bool, real: bool) -> exp.
         small = exp.LT(this=exp.Abs(this=value.copy()), expression=_double(MOST_REAL))
         steps = exp.Div(this=value.copy(), expression=_double(width), typed=True)
         start = cast_to(exp.Floor(this=steps), "double") * _double(width)
-        return exp.Case().when(small, start)
+        return exp.Case().when(small, start, copy=False)
     size = _number(width)
     number = cast_to(value.copy(), "bigint") if whole else value.copy()
     rest = exp.Mod(
@@ -127,7 +127,7 @@ def _lower_edge(width: int, value: exp.Expr, *, whole: bool, real: bool) -> exp.
     if not whole:
         return edge
     inside = exp.Between(this=value.copy(), low=_number(-MOST_WHOLE), high=_number(MOST_WHOLE))
-    return exp.Case().when(inside, edge)
+    return exp.Case().when(inside, edge, copy=False)
 
 
 def lower_edge(value: Any, width: int) -> int | None:

@@ -80,8 +80,8 @@ def _bounded_parts(
     keys = [*sql.key_names(request), *parts_]
     inner = exp.select(
         *map(sql.column, keys),
-        exp.alias_(exp.Count(this=exp.Star()), "n"),
-        *(exp.alias_(_filled(sql.column(f"d{i}")), f"b{i}") for i in range(len(counted))),
+        sql.alias(exp.Count(this=exp.Star()), "n"),
+        *(sql.alias(_filled(sql.column(f"d{i}")), f"b{i}") for i in range(len(counted))),
         copy=False,
     ).from_(levels.rows_by_level(request, extra).subquery("a", copy=False), copy=False)
     inner = inner.group_by(*map(sql.column, keys), copy=False)
@@ -89,14 +89,14 @@ def _bounded_parts(
     needed = ["needed", *(f"need{i}" for i in range(len(counted)))]
     query = exp.select(
         *grouped,
-        exp.alias_(
+        sql.alias(
             levels.cast_to(exp.Sum(this=sql.column("n", "b")), "bigint"), "rows", quoted=True
         ),
         *(
-            exp.alias_(_bits(_united(sql.column(f"b{i}", "b"))), f"d{i}")
+            sql.alias(_bits(_united(sql.column(f"b{i}", "b"))), f"d{i}")
             for i in range(len(counted))
         ),
-        *(exp.alias_(exp.Max(this=sql.column(name, "p")), name) for name in needed),
+        *(sql.alias(exp.Max(this=sql.column(name, "p")), name) for name in needed),
         copy=False,
     ).from_(inner.subquery("b", copy=False), copy=False)
     query = sql.rows_within(query, request)
@@ -123,9 +123,9 @@ def _first(engine: Engine, request: Request) -> list[exp.Select]:
         if _suits(test):
             value = sql.column(f"v{j}")
             parts += [
-                exp.alias_(exp.Count(this=value), f"t{j}_rows"),
-                exp.alias_(_buckets(value), f"t{j}_least"),
-                exp.alias_(engine.capped(value, _window(test)), f"t{j}_some"),
+                sql.alias(exp.Count(this=value), f"t{j}_rows"),
+                sql.alias(_buckets(value), f"t{j}_least"),
+                sql.alias(engine.capped(value, _window(test)), f"t{j}_some"),
             ]
             decided += _decided(j, test)
     inner = sql.main_query(request, *parts)
@@ -154,9 +154,10 @@ def _filled(value: exp.Expr) -> exp.Expr:
         expression=exp.convert(BUCKETS - 1),
     )
     bit = exp.BitwiseLeftShift(
-        this=exp.cast(exp.convert(1), exp.DataType.Type.UBIGINT), expression=exp.paren(bucket)
+        this=exp.cast(exp.convert(1), exp.DataType.Type.UBIGINT),
+        expression=exp.paren(bucket, copy=False),
     )
-    present = exp.Case().when(value.copy().is_(exp.null()).not_(), bit)
+    present = exp.Case().when(value.copy().is_(exp.null()).not_(), bit, copy=False)
     return _united(present)
 
 
@@ -181,14 +182,18 @@ def _decided(j: int, test: DistinctTest) -> list[exp.Expr]:
     enough = exp.GTE(this=number.copy(), expression=exp.convert(test.cap))
     count = (
         exp.Case()
-        .when(exp.GTE(this=least.copy(), expression=exp.convert(test.cap)), least.copy())
-        .when(exp.or_(all_listed, enough), number)
+        .when(
+            exp.GTE(this=least.copy(), expression=exp.convert(test.cap)), least.copy(), copy=False
+        )
+        .when(exp.or_(all_listed, enough, copy=False), number, copy=False)
     )
     few = exp.LT(this=least.copy(), expression=exp.convert(test.cap))
     there = exp.GTE(this=sql.column("level"), expression=exp.convert(0))
     return [
-        exp.alias_(count, f"t{j}_n"),
-        exp.alias_(exp.Case().when(exp.and_(there, few), listed), f"t{j}_values"),
+        sql.alias(count, f"t{j}_n"),
+        sql.alias(
+            exp.Case().when(exp.and_(there, few, copy=False), listed, copy=False), f"t{j}_values"
+        ),
     ]
 
 

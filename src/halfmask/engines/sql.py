@@ -50,7 +50,7 @@ def main_query(request: Request, *more: exp.Expr) -> exp.Select:
     return (
         _select(
             *map(column, names),
-            exp.alias_(exp.Count(this=exp.Star()), "rows", quoted=True),
+            alias(exp.Count(this=exp.Star()), "rows", quoted=True),
             *_demand_columns(request),
             *(_inside(part) for i, state in enumerate(request.states) for part in _state(i, state)),
             *more,
@@ -72,7 +72,7 @@ def measure_query(request: Request, measures: Sequence[GroupMeasure]) -> exp.Sel
     """The query behind ``measure``."""
     extra = {f"m{i}": m.expression for i, m in enumerate(measures)}
     rows = rows_by_level(request, extra).subquery("b", copy=False)
-    everybody = exp.alias_(exp.Count(this=exp.Star()), "rows", quoted=True)
+    everybody = alias(exp.Count(this=exp.Star()), "rows", quoted=True)
     columns: list[exp.Expr] = [column("place", "p"), everybody]
     for i, m in enumerate(measures):
         value = column(f"m{i}", "b")
@@ -85,7 +85,7 @@ def measure_query(request: Request, measures: Sequence[GroupMeasure]) -> exp.Sel
             node = exp.Count(this=value)
         else:
             node = exp.Count(this=exp.Distinct(expressions=[value]))
-        columns.append(exp.alias_(node, f"m{i}"))
+        columns.append(alias(node, f"m{i}"))
     query = rows_within(_select(*columns).from_(rows, copy=False), request)
     return query.group_by(column("place", "p"), copy=False)
 
@@ -113,16 +113,16 @@ def parts_query(
     number: exp.Expr = exp.Count(this=exp.Star())
     if not counted:
         keys = [*key_names(request), *names]
-        grouped = _select(*map(column, keys), exp.alias_(number, "n"))
+        grouped = _select(*map(column, keys), alias(number, "n"))
         grouped = grouped.from_(rows.subquery("a", copy=False), copy=False)
         rows = grouped.group_by(*map(column, keys), copy=False)
         number = cast_to(exp.Sum(this=column("n", "b")), "bigint")
     distinct = [
-        exp.alias_(exp.Count(this=exp.Distinct(expressions=[column(f"d{i}", "b")])), f"d{i}")
+        alias(exp.Count(this=exp.Distinct(expressions=[column(f"d{i}", "b")])), f"d{i}")
         for i in range(len(counted))
     ]
     by = [column("place", "p"), *(column(n, "b") for n in names)]
-    query = _select(*by, exp.alias_(number, "rows", quoted=True), *distinct)
+    query = _select(*by, alias(number, "rows", quoted=True), *distinct)
     query = rows_within(query.from_(rows.subquery("b", copy=False), copy=False), request)
     return query.group_by(*(g.copy() for g in by), copy=False)
 
@@ -148,9 +148,7 @@ def shares_query(request: Request, amount: exp.Expr, i: int, most: int) -> exp.S
     extra = {"x": amount} | ({"who": request.person} if request.person is not None else {})
     # Of a double that is not too large: the whole number with the most digits has no opposite.
     size = exp.Abs(this=bound_number(column("x", "b")))
-    rows = _select(
-        column("place", "p"), exp.alias_(size, "x"), exp.alias_(exp.convert(1), "c", quoted=True)
-    )
+    rows = _select(column("place", "p"), alias(size, "x"), alias(exp.convert(1), "c", quoted=True))
     rows = rows_within(
         rows.from_(rows_by_level(request, extra).subquery("b", copy=False), copy=False), request
     )
@@ -158,8 +156,8 @@ def shares_query(request: Request, amount: exp.Expr, i: int, most: int) -> exp.S
         rows = rows.select(column("who", "b"), copy=False)
         people = _select(
             column("place"),
-            exp.alias_(exp.Sum(this=column("x")), "x"),
-            exp.alias_(exp.Count(this=exp.Star()), "c", quoted=True),
+            alias(exp.Sum(this=column("x")), "x"),
+            alias(exp.Count(this=exp.Star()), "c", quoted=True),
         )
         people = people.from_(rows.subquery("e", copy=False), copy=False)
         rows = people.group_by(column("place"), column("who"), copy=False)
@@ -168,16 +166,16 @@ def shares_query(request: Request, amount: exp.Expr, i: int, most: int) -> exp.S
         partition_by=[column("place")],
         order=exp.Order(expressions=[exp.Ordered(this=column("x"), desc=True, nulls_first=False)]),
     )
-    ranked = _select(column("place"), column("x"), column("c"), exp.alias_(rank, "n"))
+    ranked = _select(column("place"), column("x"), column("c"), alias(rank, "n"))
     ranked = ranked.from_(rows.subquery("f", copy=False), copy=False)
     largest = [
-        exp.alias_(
+        alias(
             exp.Max(this=exp.Case().when(column("n").eq(exp.convert(j)), column("x"))), f"x{i}_{j}"
         )
         for j in range(1, most + 1)
     ]
-    counted = exp.alias_(exp.cast(exp.Sum(this=column("c")), "bigint"), f"rows{i}")
-    total = exp.alias_(exp.Sum(this=column("x")), f"t{i}")
+    counted = alias(exp.cast(exp.Sum(this=column("c")), "bigint"), f"rows{i}")
+    total = alias(exp.Sum(this=column("x")), f"t{i}")
     query = _select(column("place"), counted, total, *largest)
     query = query.from_(ranked.subquery("g", copy=False), copy=False)
     return query.group_by(column("place"), copy=False)
@@ -195,17 +193,17 @@ def _fused(engine: Engine, request: Request) -> exp.Select:
     inner = _select(
         *map(column, names),
         column("v0"),
-        exp.alias_(exp.Count(this=exp.Star()), "n"),
+        alias(exp.Count(this=exp.Star()), "n"),
         *_demand_columns(request),
         *(part for i, state in enumerate(request.states) for part in _partial(i, state)),
     ).from_(rows_by_level(request).subquery("b", copy=False), copy=False)
     inner = inner.group_by(*map(column, names), column("v0"), copy=False)
     outer = _select(
         *map(column, names),
-        exp.alias_(cast_to(exp.Sum(this=column("n")), "bigint"), "rows", quoted=True),
+        alias(cast_to(exp.Sum(this=column("n")), "bigint"), "rows", quoted=True),
         *_demand_columns(request),
-        exp.alias_(exp.Count(this=column("v0")), "t0_n"),
-        _inside(exp.alias_(engine.capped(column("v0"), request.tests[0].cap), "t0_values")),
+        alias(exp.Count(this=column("v0")), "t0_n"),
+        _inside(alias(engine.capped(column("v0"), request.tests[0].cap), "t0_values")),
         *(_inside(part) for i, state in enumerate(request.states) for part in _total(i, state)),
     ).from_(inner.subquery("d", copy=False), copy=False)
     return outer.group_by(*map(column, names), copy=False)
@@ -225,8 +223,8 @@ def count_query(engine: Engine, request: Request, j: int, only: str | None = Non
     found = column(f"v{j}")
     outer = _select(
         *map(column, names),
-        exp.alias_(exp.Count(this=found), f"t{j}_n"),
-        _inside(exp.alias_(engine.capped(found.copy(), request.tests[j].cap), f"t{j}_values")),
+        alias(exp.Count(this=found), f"t{j}_n"),
+        _inside(alias(engine.capped(found.copy(), request.tests[j].cap), f"t{j}_values")),
     ).from_(inner.subquery("d", copy=False), copy=False)
     return outer.group_by(*map(column, names), copy=False)
 
@@ -261,26 +259,26 @@ def _inside(part: exp.Expr) -> exp.Expr:
 def _state(i: int, state: AggregateState) -> list[exp.Expr]:
     value = column(f"a{i}")
     if state.kind != "moments":
-        return [exp.alias_(_exact(state, _aggregate(state.kind, value)), f"s{i}")]
+        return [alias(_exact(state, _aggregate(state.kind, value)), f"s{i}")]
     number = bound_number(value)
     count = exp.Count(this=value.copy())
     m2 = exp.VariancePop(this=number.copy()) * count.copy()
     return [
-        exp.alias_(count, f"s{i}_n"),
-        exp.alias_(exp.Avg(this=number), f"s{i}_mean"),
-        exp.alias_(m2, f"s{i}_m2"),
+        alias(count, f"s{i}_n"),
+        alias(exp.Avg(this=number), f"s{i}_mean"),
+        alias(m2, f"s{i}_m2"),
     ]
 
 
 def _partial(i: int, state: AggregateState) -> list[exp.Expr]:
-    return [exp.alias_(_exact(state, _aggregate(state.kind, column(f"a{i}"))), f"p{i}")]
+    return [alias(_exact(state, _aggregate(state.kind, column(f"a{i}"))), f"p{i}")]
 
 
 def _total(i: int, state: AggregateState) -> list[exp.Expr]:
     part = column(f"p{i}")
     if state.kind == "count":
-        return [exp.alias_(cast_to(exp.Sum(this=part), "bigint"), f"s{i}")]
-    return [exp.alias_(_exact(state, _aggregate(state.kind, part)), f"s{i}")]
+        return [alias(cast_to(exp.Sum(this=part), "bigint"), f"s{i}")]
+    return [alias(_exact(state, _aggregate(state.kind, part)), f"s{i}")]
 
 
 def _aggregate(kind: str, value: exp.Expr) -> exp.Expr:
@@ -301,15 +299,16 @@ def bound_number(value: exp.Expr) -> exp.Expr:
     """A number whose square can be added up; what lies beyond, and NaN, count as the limit."""
     number = cast_to(value.copy(), "double")
     high, low = (cast_to(exp.Literal.number(end), "double") for end in ("1e100", "-1e100"))
-    case = exp.Case().when(exp.GT(this=number, expression=high), high.copy())
-    case = case.when(exp.LT(this=number.copy(), expression=low), low.copy())
-    return case.else_(number.copy())
+    above = exp.GT(this=number, expression=high)
+    below = exp.LT(this=number.copy(), expression=low)
+    case = exp.Case().when(above, high.copy(), copy=False)
+    return case.when(below, low.copy(), copy=False).else_(number.copy(), copy=False)
 
 
 def _demand_columns(request: Request) -> list[exp.Expr]:
     if request.demands is None:
         return []
-    return [exp.alias_(exp.Max(this=column(n)), n) for n in ("k", "l")]
+    return [alias(exp.Max(this=column(n)), n) for n in ("k", "l")]
 
 
 def key_names(request: Request) -> list[str]:
@@ -319,6 +318,11 @@ def key_names(request: Request) -> list[str]:
 
 def _select(*columns: exp.Expr) -> exp.Select:
     return exp.select(*columns, copy=False)
+
+
+def alias(node: exp.Expr, name: str, *, quoted: bool = False) -> exp.Expr:
+    """A new expression under a name; it is not copied."""
+    return exp.alias_(node, name, quoted=quoted, copy=False)
 
 
 def table_node(name: str, alias: str | None = None) -> exp.Table:

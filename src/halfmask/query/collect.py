@@ -113,8 +113,9 @@ class Catalog:
 def collect(plan: GuaranteePlan, engine: Engine) -> Groups:
     """Have the engine aggregate the rows, and read the groups."""
     groups = groups_of(plan, engine.collect(plan.request))
-    if not groups.refused or plan.request.demands is None:
-        return groups
+    said = max(1, plan.request.guarantees[-1][0], groups.largest_refused)
+    if groups.refused < said or plan.request.demands is None:
+        return groups  # how many are left out is not said: fewer than the least that may be
     return replace(groups, largest_refused=_largest_demand(plan.request, engine))
 
 

@@ -363,11 +363,12 @@ def _parts(
         f"SELECT place, COALESCE(person, {first}) AS who, person, {first} AS r0{others}{there} "  # noqa: S608
         f"FROM (SELECT *, {number} AS again FROM ({hashed}))"
     )
-    local.add("numbered", _run(local, numbered))
+    local.add("numbered", local.run_text(numbered))
     found = [_part(local, "people", "person")] if known else []
     tables = [_part(local, "rows", f"r{i}") for i in range(len(widths))]
+    missing = _missing(local, list(dict.fromkeys(n for values in figures for n in values)))
     for i, (part, values) in enumerate(zip(tables, figures, strict=True)):
-        partial = {n: of for n, of in values.items() if _is_partial(local, n)}
+        partial = {n: of for n, of in values.items() if n in missing}
         whole = [of for n, of in values.items() if n not in partial]
         found.append(replace(part, of=("", *dict.fromkeys(whole))))
         found += [
@@ -377,14 +378,18 @@ def _parts(
     if len(widths) > 1 and all(_repeats(part) for part in tables):
         every = " || ':' || ".join(f"r{i}" for i in range(len(widths)))
         pairs = f"SELECT place, who, MD5_NUMBER_LOWER({every}) AS pair FROM numbered"  # noqa: S608
-        local.add("paired", _run(local, pairs))
+        local.add("paired", local.run_text(pairs))
         found.append(_part(local, "pairs", "pair", "paired"))
     return found
 
 
-def _is_partial(local: DuckDB, name: str) -> bool:
-    counted = _run(local, f"SELECT COUNT(*) - COUNT({name}) AS n FROM numbered")  # noqa: S608
-    return bool(counted["n"][0].as_py())
+def _missing(local: DuckDB, names: list[str]) -> set[str]:
+    """The columns that are missing in some of the rows."""
+    if not names:
+        return set()
+    counts = ", ".join(f"COUNT(*) - COUNT({name}) AS {name}" for name in names)
+    (found,) = local.run_text(f"SELECT {counts} FROM numbered").to_pylist()  # noqa: S608
+    return {name for name, absent in found.items() if absent}
 
 
 def _repeats(part: Numbering) -> bool:
@@ -428,7 +433,7 @@ def _part(local: DuckDB, kind: Kind, column: str, table: str = "numbered") -> Nu
         "STRING_AGG(place || 'x' || n, ',' ORDER BY place) AS profile "
         f"FROM ({counted}) GROUP BY id ORDER BY id"
     )
-    found = _run(local, query)
+    found = local.run_text(query)
     profiles = found["profile"].combine_chunks().dictionary_encode()
     if isinstance(profiles, pa.ChunkedArray):
         profiles = profiles.combine_chunks()
@@ -447,9 +452,3 @@ def _part(local: DuckDB, kind: Kind, column: str, table: str = "numbered") -> Nu
 def _profile(text: str) -> Profile:
     pairs = [pair.split("x") for pair in text.split(",")]
     return tuple((int(place), int(times)) for place, times in pairs)
-
-
-def _run(local: DuckDB, text: str) -> pa.Table:
-    from sqlglot import parse_one
-
-    return local.run(parse_one(text, read="duckdb"))

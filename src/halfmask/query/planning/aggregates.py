@@ -110,7 +110,8 @@ class Aggregates:
         wanted += [a for c in self.calls() if (a := self._argument(c)[1]) is not None]
         for expression in wanted:
             kind, scale = total.kind(expression)
-            kinds[expression.sql()], self.scales[expression.sql()] = kind, scale
+            text = expression.sql()
+            kinds[text], self.scales[text] = kind, scale
         return kinds
 
     def add(self, call: exp.Expr, types: dict[str, Kind]) -> None:
