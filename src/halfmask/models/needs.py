@@ -64,7 +64,7 @@ def with_demanded_models(table: Table, models: Sequence[Model]) -> tuple[Model, 
         >>> import halfmask as hm
         >>> people = hm.read({"age": [30, 30], "k_i": [2, 1]},
         ...     schema={"policy": {"k": "k_i"}, "columns": {"age": "quasi"}})
-        >>> demanded(people, [])
+        >>> with_demanded_models(people, [])
         (PersonalKAnonymity(default=1),)
     """
     models = [model.settled(table) if isinstance(model, Model) else model for model in models]
