@@ -112,3 +112,17 @@ def test_an_l_that_no_cell_can_give_withholds_no_cell():
     """The one cell that was withheld was the person's own."""
     with pytest.raises(PrivacyError, match="more values"):
         hm.tabulate(people(l_i=[None] * OTHERS + [50]), ["city", "age"], sum="salary")
+
+
+def test_the_refusal_of_a_mask_does_not_follow_who_cannot_be_served() -> None:
+    # Before, the message counted the class of the person with k = 1,000,000: 5, 9 or 1 rows.
+    seen = set()
+    for age in (20, 21, 33, None):
+        people = hm.read(
+            {"age": [20] * 4 + [21] * 8 + [age], "k_i": [None] * 12 + [1_000_000]},
+            schema={"policy": {"k": "k_i"}, "columns": {"age": "quasi"}},
+        )
+        with pytest.raises(PrivacyError) as refused:
+            hm.mask(people, hm.masks.Round("age", base=1))
+        seen.add((refused.value.code, str(refused.value)))
+    assert len(seen) == 1

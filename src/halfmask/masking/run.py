@@ -20,6 +20,7 @@ from halfmask.masking.mask import (
     with_columns,
 )
 from halfmask.models.needs import (
+    leave_out_unmet,
     prepare,
     refuse_contradiction,
     require_models,
@@ -104,9 +105,10 @@ def mask(
     if seed is not None:
         require_whole("seed", seed, 0)
     random = np.random.default_rng(secrets.randbits(128) if seed is None else seed)
-    done = _applied(table, chosen, random)
     if demands == "keep":
         promises = with_demanded_models(table, promises)
+        leave_out_unmet(table, promises, 0)  # refuses alike, whatever these people hold
+    done = _applied(table, chosen, random)
     _require_kept(done, table, promises, len(promises) - named)
     linked = linkage_rate(table, done.rows, done.source, random)
     notes = [*done.notes, *_notes(promises, seed)]
