@@ -1,7 +1,8 @@
 """Rows that are written aside, where an engine can count them again, before anybody sees them.
 
-DuckDB writes a file in a private folder, PostgreSQL a temporary table: both go with the engine, so
-that nothing is left of rows that are not released, whatever happens to this process.
+DuckDB writes a file in a folder of its owner alone, PostgreSQL a temporary table; both go when the
+engine is closed. A process that is killed leaves DuckDB's file behind in the temporary folder: it
+holds rows that nobody has checked, and no record of a release.
 """
 
 from __future__ import annotations

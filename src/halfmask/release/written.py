@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from halfmask.engines.aside import reach, write_aside
 from halfmask.engines.labeling import Labeling, label_columns
@@ -240,17 +239,3 @@ def _require_kept_values(candidate: Candidate, kept: list[str], aside: AsideRows
         raise InternalError(
             "The engine wrote other values than the table holds; nothing was released."
         )
-
-
-def same_groups(first: tuple[pa.Table, Any], second: tuple[pa.Table, Any]) -> bool:
-    """Whether two counts of rows say the same, in whatever order."""
-    names = first[0].column_names
-    both = pa.concat_tables(
-        [
-            one.append_column(_ROWS, pa.array(sign * np.asarray(rows, dtype=np.int64)))
-            for (one, rows), sign in ((first, 1), (second, -1))
-        ],
-        promote_options="permissive",
-    )
-    sums = both.group_by(names).aggregate([(_ROWS, "sum")])
-    return not pc.any(pc.not_equal(sums[f"{_ROWS}_sum"], 0)).as_py()
