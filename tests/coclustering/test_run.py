@@ -82,7 +82,7 @@ def test_what_cannot_be_asked_is_refused(iris, given, kind):
 def test_the_command_line_says_the_same(tmp_path):
     from click.testing import CliRunner
 
-    from halfmask.cli.publish import cocluster_command
+    from halfmask.cli.cocluster import cocluster_command
 
     asked = [
         str(IRIS), "--variables", "petal_length,species", "--parts", "species=2",

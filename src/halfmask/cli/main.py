@@ -40,7 +40,7 @@ VERBS = {
     "synthesize": "publish",
     "tabulate": "tabulate",
     "budget": "budget",
-    "cocluster": "publish",
+    "cocluster": "cocluster",
     "compare": "compare",
     "frontier": "compare",
     "policies": "compare",

@@ -1,4 +1,4 @@
-"""The verbs that promise: ``check``, ``cocluster``, ``anonymize``, ``recode``, ``synthesize``."""
+"""The verbs that promise: ``check``, ``anonymize``, ``recode``, ``synthesize``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from halfmask.cli.options import (
     refuse_two_documents,
     show_criteria,
     source,
-    split_names,
     with_roles,
 )
 from halfmask.cli.show import show_failing, show_verdicts, write_failing
@@ -34,8 +33,6 @@ from halfmask.errors import PrivacyError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from halfmask.coclustering.grid import Grid
-    from halfmask.coclustering.run import CoClustering
     from halfmask.models.verdict import Verdict
     from halfmask.release.release import PrivateRelease, Release, SyntheticRelease
     from halfmask.release.series import SeriesLedger
@@ -261,142 +258,6 @@ def next_step(verdicts: Sequence[Verdict], standing: Mapping[str, Any]) -> str:
         "promises releases it with them kept; halfmask assess says which columns make people stand "
         "out."
     )
-
-
-_NAMED = 8  # values of a group that are printed
-
-
-@click.command("cocluster")
-@source
-@click.option("--columns", metavar="A,B", help="Rows x parts of these columns; default: quasi.")
-@click.option("--variables", metavar="A,B", help="The columns themselves, 2 to 10 of them.")
-@click.option("--criterion", default="published", show_default=True, help="published or khiops11.")
-@click.option("--bins", type=int, default=10, show_default=True, help="Intervals of numbers.")
-@click.option("--intervals", default="equal-frequency", show_default=True,
-              help="equal-frequency, equal-width or modl.")  # fmt: skip
-@click.option("--rounds", type=int, help="How long to search; default: as all other verbs.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Repeat a search.")
-@click.option("--time-limit", type=float, help="Seconds for the search.")
-@click.option("--parts", metavar="N", help="Simplify to so many parts; or A=3,B=2 by variable.")
-@click.option("--cells", type=int, help="Simplify to at most so many cells.")
-@click.option("--information", type=float, help="Simplify while this share (0 to 1) is kept.")
-@click.option("--smallest", type=int, help="Simplify until each group of rows has so many.")
-@click.option("-o", "--output", type=click.Path(), help="Save the grid: .json.")
-@click.option("--picture", type=click.Path(), help="Draw the grid: .svg.")
-@click.option("--hierarchies", type=click.Path(), help="A folder for trees of values, as of ARX.")
-@as_json
-def cocluster_command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
-    """Co-cluster FILE, a table or a saved grid, and draw it.
-
-    Example: halfmask cocluster people.csv --variables job,age --picture grid.svg
-    """
-    from halfmask.release.files import private_file
-
-    for path, kind in ((output, ".json"), (given["picture"], ".svg")):
-        if path and not str(path).endswith(kind):
-            raise click.UsageError(f"'{path}' is written as {kind}: end its name so.")
-    for path in (output, given["picture"]):
-        refuse_bad_outputs(file, None, None, path)
-    found = _coclustered(file, given)
-    grid = found.grid
-    if output:
-        with private_file(output) as temporary:
-            grid.save(temporary)
-        show.say(f"The grid is in {output}.")
-    if given["picture"]:
-        with private_file(given["picture"]) as temporary:
-            temporary.write_text(found.picture(), encoding="utf-8")
-        show.say(f"The picture is in {given['picture']}.")
-    if given["hierarchies"]:
-        if file.endswith(".json"):
-            raise click.UsageError("A saved grid has no columns: --hierarchies needs a table.")
-        written = found.write_hierarchies(given["hierarchies"])
-        show.say(f"{len(written)} hierarchies are in {given['hierarchies']}.")
-    if as_json:
-        show.print_document("cocluster", found.to_dict())
-    else:
-        _show(grid, found.information)
-    show.say("A grid describes the original rows and their values: it is no release.")
-    if not grid.informative:
-        show.say("It has one cell: the columns are as good as independent, or the rows too few.")
-
-
-def _coclustered(file: str, given: dict[str, Any]) -> CoClustering:
-    from halfmask.coclustering.grid import Grid
-    from halfmask.coclustering.hierarchy import hierarchy
-    from halfmask.coclustering.optimize import ROUNDS
-    from halfmask.coclustering.run import CoClustering, cocluster, simplify_levels
-
-    limits = {key: given[key] for key in ("cells", "information") if given[key] is not None}
-    if given["smallest"] is not None:
-        limits["smallest"] = {"row": given["smallest"]}
-    rounds = ROUNDS if given["rounds"] is None else given["rounds"]
-    if file.endswith(".json"):
-        grid = Grid.load(file)
-        return simplify_levels(CoClustering(grid, hierarchy(grid), rounds), _parts(given), limits)
-    if given["columns"] and given["variables"]:
-        raise click.UsageError("Give --columns or --variables, not both.")
-    table = load(file, given)
-    chosen = ("criterion", "bins", "intervals", "seed", "time_limit")
-    options = {key: given[key] for key in chosen} | {"rounds": rounds, "parts": _parts(given)}
-    with show.show_working("Searching the grid that explains the rows best"):
-        if given["variables"]:
-            return cocluster(table, split_names(given["variables"]), **options, **limits)
-        columns = split_names(given["columns"]) if given["columns"] else None
-        return cocluster(table, columns, dimensions="rows", **options, **limits)
-
-
-def _parts(given: dict[str, Any]) -> int | dict[str, int] | None:
-    text = given["parts"]
-    if text is None:
-        return None
-    try:
-        if "=" not in text:
-            return int(text)
-        pairs = (one.rpartition("=") for one in text.split(","))
-        return {name.strip(): int(number) for name, _, number in pairs}
-    except ValueError:
-        raise click.UsageError("--parts is a number, or A=3,B=2.") from None
-
-
-def _show(grid: Grid, kept: float) -> None:
-    facts: list[tuple[str, Any]] = [
-        (f"groups of {variable.name}s", f"{grid.parts[side]:,} of {variable.size:,}")
-        for side, variable in enumerate(grid.variables)
-    ]
-    facts += [
-        (f"smallest to largest group of {grid.variables[0].name}s", _span(grid)),
-        ("cost, of one cell", f"{grid.cost:,.3f}, {grid.null_cost:,.3f}"),
-        ("information kept", show.percent(kept)),
-    ]
-    show.print_table("Grid", ("", ""), facts)
-    values = grid.variables[-1].values
-    if values is not None:
-        show.print_table(
-            f"Groups of {grid.variables[-1].name}s",
-            ("observations", "values"),
-            [(total, text) for total, text in _groups(grid, values)],
-        )
-
-
-def _span(grid: Grid) -> str:
-    sizes = grid.sizes(0)
-    return f"{int(sizes.min()):,} to {int(sizes.max()):,}"
-
-
-def _groups(grid: Grid, values: tuple[Any, ...]) -> list[tuple[int, str]]:
-    """The groups of the last variable, the largest first, each by its most frequent values."""
-    import numpy as np
-
-    side = len(grid.parts) - 1
-    out = []
-    for part in np.argsort(-grid.totals(side), kind="stable").tolist():
-        held = np.flatnonzero(grid.partition[side] == part)
-        held = held[np.argsort(-grid.marginals[side][held], kind="stable")]
-        text = ", ".join(str(values[v]) for v in held[:_NAMED].tolist())
-        more = f", {len(held) - _NAMED} more" if len(held) > _NAMED else ""
-        out.append((int(grid.totals(side)[part]), text + more))
-    return out
 
 
 _report = click.option(
