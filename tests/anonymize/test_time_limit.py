@@ -80,7 +80,7 @@ def test_methods_share_the_time_and_pass_on_what_they_leave(monkeypatch):
         return SimpleNamespace(left_out=0, step=np.zeros(1))
 
     choice = auto.Choice([hm.KAnonymity(2)], None, 0.0, 20.0, {})
-    auto.try_methods(people(), choice, search)
+    auto.try_methods(Tuples.of(people()), choice, search)
     # 20 for four; 18 are left for three, 12 for two, 7 for the last.
     assert shares == pytest.approx({"optimal": 5.0, "local": 6.0, "personal": 6.0, "mondrian": 7.0})
 

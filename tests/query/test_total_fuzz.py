@@ -213,3 +213,16 @@ def test_no_figure_fails(table: pa.Table, data: st.DataObject) -> None:
         assert [(r["g"], r["f0"], r["d"]) for r in ours] == [
             (r["g"], r["f0"], r["d"]) for r in theirs
         ]
+
+
+def test_one_bound_decides_where_the_other_is_missing() -> None:
+    table = pa.table({"x": [1.5, -1.5, None], "low": pa.array([None] * 3, pa.int16())})
+    engine, reference = DuckDB({"t": table}), Reference({"t": table})
+    try:
+        node = exp.maybe_parse("x BETWEEN low AND 0")
+        source = exp.select().from_("t")
+        found = engine.run(source.copy().select(exp.alias_(node.copy(), "x")))["x"].to_pylist()
+        assert found == [False, None, None]
+        assert [evaluate.evaluate_row(node, row) for row in reference._rows(source)] == found
+    finally:
+        engine.close()

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from halfmask.table.tuples import Tuples
 
 IN_PLACE = (AUTO, "optimal", "local")
+SMALL = 1_000_000  # rows that auto reads into memory, where divisions lose less
 
 
 def why_collected(
@@ -55,6 +56,8 @@ def why_collected(
         found = "people's demands stand in a file of their own"
     elif not is_typed(table):
         found = "their texts become numbers, dates or missing values"
+    elif method == AUTO and table.stored.memory_limit is None and len(table) <= SMALL:
+        found = "auto tries methods that divide them"
     if found is None:
         return None
     return f"The rows were read from {table.stored.engine} into memory: {found}."

@@ -194,8 +194,16 @@ def _compare(test: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     return lambda left, right: test(sort_key(left), sort_key(right))
 
 
-def _between(found: Any, low: Any, high: Any) -> bool:
-    return bool(sort_key(low) <= sort_key(found) <= sort_key(high))
+def _between(node: Expr, row: Row) -> Any:
+    """Two comparisons: one that fails decides, whatever the other bound is."""
+    found, low, high = (evaluate_row(node.args[name], row) for name in ("this", "low", "high"))
+    if found is None:
+        return None
+    known = [sort_key(low) <= sort_key(found)] if low is not None else []
+    known += [sort_key(found) <= sort_key(high)] if high is not None else []
+    if not all(known):
+        return False
+    return True if len(known) == 2 else None
 
 
 def _like(node: Expr, row: Row) -> Any:
@@ -336,6 +344,7 @@ _SPECIAL: dict[type[Expr], Callable[[Any, Row], Any]] = {
     exp.Nullif: _nullif,
     exp.Greatest: _extreme,
     exp.Least: _extreme,
+    exp.Between: _between,
     exp.Like: _like,
     exp.ILike: _like,
     exp.Trim: _trim,
@@ -358,7 +367,6 @@ _STRICT: dict[type[Expr], Callable[..., Any]] = {
     exp.GTE: _compare(operator.ge),
     exp.LT: _compare(operator.lt),
     exp.LTE: _compare(operator.le),
-    exp.Between: _between,
     exp.RegexpLike: _spelled,
     exp.Upper: _upper,
     exp.Lower: _lower,
