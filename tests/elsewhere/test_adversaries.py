@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from halfmask.engines import labeling
+    from halfmask.engines.aside import Labeling
 
 SETTINGS: dict[str, Any] = {"method": "optimal", "suppression": 0.05}
 
@@ -33,17 +33,17 @@ def _refused(place: Path, error: type[hm.errors.HalfmaskError], words: str) -> N
     assert [one.name for one in place.iterdir()] == ["people.parquet"]
 
 
-def _drop_cell(one: labeling.Labeling) -> labeling.Labeling:
+def _drop_cell(one: Labeling) -> Labeling:
     assert one.codes is not None
     return replace(one, codes=[codes[1:] for codes in one.codes])
 
 
-def _double_cell(one: labeling.Labeling) -> labeling.Labeling:
+def _double_cell(one: Labeling) -> Labeling:
     assert one.codes is not None
     return replace(one, codes=[np.append(codes, codes[:1]) for codes in one.codes])
 
 
-def _mislabel(one: labeling.Labeling) -> labeling.Labeling:
+def _mislabel(one: Labeling) -> Labeling:
     name = next(n for n, c in one.columns.items() if c.labels is not None)
     column = one.columns[name]
     assert column.labels is not None
@@ -55,7 +55,7 @@ def _mislabel(one: labeling.Labeling) -> labeling.Labeling:
 def test_a_labeling_that_drops_doubles_or_mislabels_rows_does_not_leave(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    change: Callable[[labeling.Labeling], labeling.Labeling],
+    change: Callable[[Labeling], Labeling],
 ) -> None:
     honest = written.propose_labeling
     monkeypatch.setattr(written, "propose_labeling", lambda *given: change(honest(*given)))
@@ -82,7 +82,7 @@ def test_rows_that_change_while_they_are_read_are_refused(
 ) -> None:
     honest = written.propose_labeling
 
-    def late(*given: Any) -> labeling.Labeling:
+    def late(*given: Any) -> Labeling:
         rows = people()
         pq.write_table(pa.concat_tables([rows, rows.slice(0, 5)]), tmp_path / "people.parquet")
         return honest(*given)
@@ -94,7 +94,7 @@ def test_rows_that_change_while_they_are_read_are_refused(
 _KILLED = """
 import os, signal, sys
 import halfmask as hm
-from halfmask.engines import aside, copying
+from halfmask.engines import aside, postgres
 from halfmask.release import record, written
 from halfmask.anonymize import entries
 from places import MODELS, SCHEMA
@@ -103,7 +103,7 @@ def reach(point):
     if point == sys.argv[2]:
         os.kill(os.getpid(), signal.SIGKILL)
 
-for module in (aside, copying, record, written, entries):
+for module in (aside, postgres, record, written, entries):
     module.reach = reach
 table = hm.read(sys.argv[1] + "/people.parquet", SCHEMA, engine="duckdb", memory_limit="200MB")
 release = hm.anonymize(table, *MODELS, method="optimal", suppression=0.05)

@@ -153,7 +153,7 @@ def refuse_bad_outputs(
     from halfmask.release.record import require_free
 
     if beside and output_path and output_path != STDOUT:
-        from halfmask.release.publish import require_target
+        from halfmask.release.record import require_target
 
         if require_target(output_path, table):
             output_path = None

@@ -12,7 +12,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from halfmask.engines import single_pass
-from halfmask.engines.request import any_digits, engine_refusal
+from halfmask.engines.request import any_digits, engine_refusal, quoted
 from halfmask.engines.sql import SqlEngine
 from halfmask.errors import EngineError, EngineUnavailableError, InputError, QueryError
 
@@ -65,8 +65,7 @@ class DuckDB(SqlEngine):
         brought = table in self.given
         if not brought and not self._connection.execute(listed, [table]).fetchall():
             return None
-        quoted = '"' + table.replace('"', '""') + '"'
-        relation = self._connection.sql(f"SELECT * FROM {quoted} LIMIT 0")  # noqa: S608
+        relation = self._connection.sql(f"SELECT * FROM {quoted(table)} LIMIT 0")  # noqa: S608
         wide = [str(kind) in WIDE for kind in relation.types]
         found = relation.to_arrow_table().schema
         types = {
@@ -108,7 +107,7 @@ class DuckDB(SqlEngine):
 
         self._aside = folder / "rows.parquet"
         place = str(self._aside).replace("'", "''")
-        names = ", ".join('"' + one.replace('"', '""') + '"' for one in columns)
+        names = ", ".join(map(quoted, columns))
         repeated = f"SELECT {names}, UNNEST(RANGE(hm_n)) AS hm_i FROM ({query}) g"  # noqa: S608
         try:
             self._connection.execute(
@@ -190,8 +189,7 @@ class DuckDB(SqlEngine):
         """A text that changes where the table's rows change."""
         import duckdb
 
-        quoted = '"' + table.replace('"', '""') + '"'
-        counted = f"SELECT COUNT(*), SUM(HASH(t)::HUGEINT) FROM {quoted} t"  # noqa: S608
+        counted = f"SELECT COUNT(*), SUM(HASH(t)::HUGEINT) FROM {quoted(table)} t"  # noqa: S608
         ((rows, total),) = self._connection.execute(counted).fetchall()
         return f"duckdb {duckdb.__version__}:{rows}-{total}"
 
@@ -223,8 +221,8 @@ class DuckDB(SqlEngine):
 
     def _bring(self, name: str, rows: pa.Table | str) -> None:
         if isinstance(rows, str):
-            quoted, path = name.replace('"', '""'), rows.replace("'", "''")
-            view = f"CREATE TEMPORARY VIEW \"{quoted}\" AS SELECT * FROM '{path}'"  # noqa: S608
+            path = rows.replace("'", "''")
+            view = f"CREATE TEMPORARY VIEW {quoted(name)} AS SELECT * FROM '{path}'"  # noqa: S608
             self._connection.execute(view)
         else:
             self._connection.register(name, rows)
@@ -273,9 +271,9 @@ def open_database(path: str) -> DuckDB:
         raise InputError(f"There is no file {Path(path).name!r}.")
     connection = _connect()
     name = "hm_" + uuid4().hex
-    quoted = str(path).replace("'", "''")
+    place = str(path).replace("'", "''")
     try:
-        connection.execute(f"ATTACH '{quoted}' AS {name} (READ_ONLY)")
+        connection.execute(f"ATTACH '{place}' AS {name} (READ_ONLY)")
         connection.execute(f"USE {name}")
     except duckdb.Error:
         connection.close()

@@ -1,19 +1,28 @@
-"""PostgreSQL: the rows stay in the database, only aggregated groups come back."""
+"""PostgreSQL: the rows stay in the database, only aggregated groups come back.
+
+A release is published there as one table by one commit. The new table is filled under a name of its
+own in one transaction: nobody sees it before the commit, and a server that loses its client takes
+it back.
+"""
+
+# ruff: noqa: S608 - names are quoted, and values travel as parameters or by COPY
 
 from __future__ import annotations
 
+import io
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from halfmask.engines.request import any_digits, engine_refusal, unread_type
+from halfmask.engines.aside import ASIDE, reach
+from halfmask.engines.request import any_digits, engine_refusal, quoted, unread_type
 from halfmask.engines.sql import SqlEngine
 from halfmask.engines.sql import table_node as named
-from halfmask.errors import EngineError, EngineUnavailableError, QueryError
+from halfmask.errors import EngineError, EngineUnavailableError, InputError, QueryError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from sqlglot.expressions import Expr
@@ -50,6 +59,12 @@ _NAMES = (
     (lambda t: pa.types.is_timestamp(t) and t.tz is not None, "timestamptz"),
     (pa.types.is_timestamp, "timestamp"),
 )
+_PUBLISHED = (
+    (pa.types.is_float32, "real"),
+    (pa.types.is_decimal, "numeric"),
+    (pa.types.is_time, "time"),
+)
+MARK = "halfmask release\n"  # how the comment of a released table begins
 
 
 class Postgres(SqlEngine):
@@ -91,7 +106,7 @@ class Postgres(SqlEngine):
             raise engine_refusal("postgres") from None
         try:
             with self._connection.cursor() as cursor, self._connection.transaction():
-                alike = cursor.execute(_ALIKE, [_quoted(table)]).fetchall()
+                alike = cursor.execute(_ALIKE, [quoted(table)]).fetchall()
                 cursor.execute(self.sql(exp.select("*").from_(named(table)).limit(0)))
                 found = {column.name: self._declared(column) for column in cursor.description}
                 return found | {name: unread_type() for (name,) in alike}
@@ -140,9 +155,9 @@ class Postgres(SqlEngine):
         """Bring a small table along, as a temporary one."""
         import psycopg
 
-        columns = ", ".join(f"{_quoted(f.name)} {_name(f.type)}" for f in rows.schema)
-        names = ", ".join(_quoted(f.name) for f in rows.schema)
-        table = _quoted(name)
+        columns = ", ".join(f"{quoted(f.name)} {_name(f.type)}" for f in rows.schema)
+        names = ", ".join(quoted(f.name) for f in rows.schema)
+        table = quoted(name)
         try:
             with self._connection.cursor() as cursor:
                 cursor.execute(f"DROP TABLE IF EXISTS pg_temp.{table}")
@@ -167,24 +182,22 @@ class Postgres(SqlEngine):
         """Bring a table along to join with; values have the type that they have in the column."""
         import psycopg
 
-        from halfmask.engines.copying import copy_batches
-
         table, column = like
-        kinds = [f"{_quoted(f.name)} {_name(f.type)}" for f in rows.schema]
+        kinds = [f"{quoted(f.name)} {_name(f.type)}" for f in rows.schema]
         try:
             with self._connection.cursor() as cursor:
-                cursor.execute(f"DROP TABLE IF EXISTS pg_temp.{_quoted(name)}")
+                cursor.execute(f"DROP TABLE IF EXISTS pg_temp.{quoted(name)}")
                 if column is None:
-                    cursor.execute(f"CREATE TEMPORARY TABLE {_quoted(name)} ({', '.join(kinds)})")
+                    cursor.execute(f"CREATE TEMPORARY TABLE {quoted(name)} ({', '.join(kinds)})")
                 else:
                     more = "".join(f", NULL::{kind.rpartition(' ')[2]} AS {kind.partition(' ')[0]}"
                                    for kind in kinds[1:])  # fmt: skip
                     cursor.execute(
-                        f"CREATE TEMPORARY TABLE {_quoted(name)} AS SELECT r.{column} AS value"  # noqa: S608
-                        f"{more} FROM {_quoted(table)} r LIMIT 0"
+                        f"CREATE TEMPORARY TABLE {quoted(name)} AS SELECT r.{column} AS value"
+                        f"{more} FROM {quoted(table)} r LIMIT 0"
                     )
-                copy_batches(cursor, _quoted(name), rows.to_reader())
-                cursor.execute(f"ANALYZE {_quoted(name)}")
+                copy_batches(cursor, quoted(name), rows.to_reader())
+                cursor.execute(f"ANALYZE {quoted(name)}")
         except psycopg.Error:
             raise engine_refusal("postgres") from None
 
@@ -197,10 +210,10 @@ class Postgres(SqlEngine):
         import psycopg
 
         self._aside = name
-        names = ", ".join(f"g.{_quoted(one)}" for one in columns)
+        names = ", ".join(f"g.{quoted(one)}" for one in columns)
         try:
             self._connection.execute(
-                f"CREATE TEMPORARY TABLE {_quoted(name)} AS SELECT {names} FROM ({query}) g "  # noqa: S608
+                f"CREATE TEMPORARY TABLE {quoted(name)} AS SELECT {names} FROM ({query}) g "
                 "CROSS JOIN LATERAL GENERATE_SERIES(1, g.hm_n)"
             )
         except psycopg.Error as error:
@@ -213,11 +226,11 @@ class Postgres(SqlEngine):
         """Per column a number that depends on all its values, in whatever order."""
         import psycopg
 
-        parts = ", ".join(f"SUM(HASHTEXTEXTENDED({_quoted(c)}::text, 0))" for c in columns)
+        parts = ", ".join(f"SUM(HASHTEXTEXTENDED({quoted(c)}::text, 0))" for c in columns)
         try:
             with self._connection.transaction():
                 found: tuple[object, ...] = self._connection.execute(
-                    f"SELECT {parts} FROM {_quoted(table)}"  # noqa: S608
+                    f"SELECT {parts} FROM {quoted(table)}"
                 ).fetchone()
         except psycopg.Error:
             raise engine_refusal("postgres") from None
@@ -232,7 +245,7 @@ class Postgres(SqlEngine):
         try:
             kinds = pa.schema(list(self._digits(table).items()))
             cursor = self._connection.cursor(f"hm_{token_hex(6)}")
-            cursor.execute(f"SELECT * FROM {_quoted(table)}")  # noqa: S608
+            cursor.execute(f"SELECT * FROM {quoted(table)}")
         except psycopg.Error:
             raise engine_refusal("postgres") from None
 
@@ -257,7 +270,7 @@ class Postgres(SqlEngine):
         for name, kind in found.items():
             if kind == any_digits():
                 scale = self._connection.execute(
-                    f"SELECT MAX(SCALE({_quoted(name)})) FROM {_quoted(table)}"  # noqa: S608
+                    f"SELECT MAX(SCALE({quoted(name)})) FROM {quoted(table)}"
                 ).fetchone()[0]
                 found[name] = pa.decimal128(38, scale or 0)
         return found
@@ -286,7 +299,7 @@ class Postgres(SqlEngine):
         """A text that changes where the table's rows change."""
         import psycopg
 
-        counted = f"SELECT COUNT(*), SUM(hashtextextended(t::text, 0)) FROM {_quoted(table)} t"  # noqa: S608
+        counted = f"SELECT COUNT(*), SUM(hashtextextended(t::text, 0)) FROM {quoted(table)} t"
         try:
             with self._connection.cursor() as cursor, self._connection.transaction():
                 rows, total = cursor.execute(counted).fetchone()
@@ -298,7 +311,6 @@ class Postgres(SqlEngine):
         """The SQL of a view; None for a table."""
         import psycopg
 
-        quoted = '"' + table.replace('"', '""') + '"'
         text = (
             "SELECT CASE c.relkind WHEN 'm' THEN 'CREATE MATERIALIZED VIEW v AS ' ELSE '' END "
             "|| pg_get_viewdef(c.oid) FROM pg_class c "
@@ -306,7 +318,7 @@ class Postgres(SqlEngine):
         )
         try:
             with self._connection.cursor() as cursor, self._connection.transaction():
-                found = cursor.execute(text, [quoted]).fetchall()
+                found = cursor.execute(text, [quoted(table)]).fetchall()
         except psycopg.Error:
             raise engine_refusal("postgres") from None
         return str(found[0][0]) if found else None
@@ -402,11 +414,161 @@ def _json(value: Expr) -> Expr:
     return exp.Coalesce(this=present, expressions=[null])
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 def _name(data_type: pa.DataType) -> str:
     if pa.types.is_decimal128(data_type):
         return f"numeric({data_type.precision}, {data_type.scale})"
     return next((name for test, name in _NAMES if test(data_type)), "text")
+
+
+def copy_batches(cursor: Any, table: str, rows: pa.RecordBatchReader) -> int:
+    """Copy rows into a table, as CSV that tells missing values from empty texts."""
+    import pyarrow.csv as csv
+
+    options = csv.WriteOptions(include_header=False, quoting_style="all_valid")
+    count = 0
+    with cursor.copy(f"COPY {table} FROM STDIN (FORMAT csv)") as copy:
+        for batch in rows:
+            plain = pa.table(
+                [
+                    c.cast(c.type.value_type) if pa.types.is_dictionary(c.type) else c
+                    for c in batch.columns
+                ],
+                names=batch.schema.names,
+            )
+            written = io.BytesIO()
+            csv.write_csv(plain, written, options)
+            copy.write(written.getvalue())
+            count += batch.num_rows
+    return count
+
+
+def publish_table(
+    address: str,
+    name: str,
+    schema: pa.Schema,
+    record: str,
+    *,
+    rows: pa.RecordBatchReader | None = None,
+    aside: Any = None,
+    check: Callable[[Any, str], None],
+) -> None:
+    """Make the table ``name`` of a database, or put new rows in its place, by one commit.
+
+    Args:
+        address: the database.
+        name: the table; one that is there must be a release of ours, and keeps its grants.
+        schema: the columns and their types.
+        record: what the release says of itself, as the comment of the table.
+        rows: the rows; None: those that ``aside``, an engine of the same database, wrote there.
+        aside: that engine.
+        check: looks at the new table, before anybody can see it.
+
+    Raises:
+        InputError: another table or something that reads it is in the way.
+        EngineError: the database cannot be reached or written to; nothing was released.
+    """
+    try:
+        import psycopg
+    except ImportError:
+        raise EngineUnavailableError("psycopg", "pip install 'halfmask[postgres]'") from None
+    try:
+        connection = aside._connection if aside is not None else psycopg.connect(address)  # noqa: SLF001
+    except psycopg.Error as error:
+        raise EngineError(
+            f"The database cannot be reached ({type(error).__name__}). Check the address."
+        ) from None
+    fresh = f"hm_{token_hex(8)}"
+    if aside is not None:
+        aside.settle()  # else what follows would be a part of a transaction that nobody commits
+    try:
+        with connection.transaction(), connection.cursor() as cursor:
+            kept = _require_place(cursor, name)
+            if rows is None:
+                cursor.execute(f"CREATE TABLE {quoted(fresh)} AS SELECT * FROM {ASIDE}")
+            else:
+                columns = ", ".join(f"{quoted(f.name)} {_kind(f.type)}" for f in schema)
+                cursor.execute(f"CREATE TABLE {quoted(fresh)} ({columns})")
+                copy_batches(cursor, quoted(fresh), rows)
+            check(cursor, fresh)
+            reach("before publishing")
+            _replace(cursor, name, fresh, kept)
+            text = (MARK + record).replace("'", "''")
+            cursor.execute(f"COMMENT ON TABLE {quoted(name)} IS '{text}'")
+    except psycopg.Error as error:
+        raise EngineError(
+            f"PostgreSQL could not publish the table ({type(error).__name__}): check that it can "
+            "be reached, has room, and that you may create tables there. Nothing was released."
+        ) from None
+    finally:
+        if aside is None:
+            connection.close()
+    reach("published")
+
+
+def _kind(kind: pa.DataType) -> str:
+    """The type of a published column: as narrow as the values, and decimals of any digits."""
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return next((name for test, name in _PUBLISHED if test(kind)), None) or _name(kind)
+
+
+def require_place(address: str, name: str) -> None:
+    """Refuse, before work begins, a table that cannot be made or may not be replaced."""
+    try:
+        import psycopg
+    except ImportError:
+        raise EngineUnavailableError("psycopg", "pip install 'halfmask[postgres]'") from None
+    try:
+        with psycopg.connect(address) as connection, connection.cursor() as cursor:
+            _require_place(cursor, name)
+    except psycopg.Error as error:
+        raise EngineError(
+            f"The database cannot be reached ({type(error).__name__}). Check the address."
+        ) from None
+
+
+def _require_place(cursor: Any, name: str) -> list[tuple[Any, ...]] | None:
+    """What the table that is there grants to whom; None where there is none."""
+    cursor.execute("SELECT HAS_SCHEMA_PRIVILEGE(CURRENT_SCHEMA(), 'CREATE')")
+    if not cursor.fetchone()[0]:
+        raise InputError("You may not create tables in this database: ask for the right CREATE.")
+    cursor.execute(
+        "SELECT c.oid, c.relkind, COALESCE(OBJ_DESCRIPTION(c.oid, 'pg_class'), '') "
+        "FROM pg_class c WHERE c.oid = TO_REGCLASS(%s)",
+        [quoted(name)],
+    )
+    there = cursor.fetchone()
+    if there is None:
+        return None
+    oid, kind, said = there
+    if kind not in ("r", b"r") or not said.startswith(MARK):
+        raise InputError(
+            f"The database has something called {name!r} that is no release of ours: give the "
+            "output another name."
+        )
+    cursor.execute(
+        "SELECT COUNT(DISTINCT w.ev_class) FROM pg_depend d JOIN pg_rewrite w ON w.oid = d.objid "
+        "WHERE d.classid = 'pg_rewrite'::regclass AND d.refobjid = %s",
+        [oid],
+    )
+    if views := cursor.fetchone()[0]:
+        raise InputError(
+            f"{views} view(s) read the table {name!r}: drop them first, or name another output."
+        )
+    cursor.execute(
+        "SELECT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE QUOTE_IDENT(PG_GET_USERBYID(a.grantee)) "
+        "END, a.privilege_type, a.is_grantable FROM pg_class c, ACLEXPLODE(c.relacl) a "
+        "WHERE c.oid = %s AND a.grantee <> c.relowner",
+        [oid],
+    )
+    return list(cursor.fetchall())
+
+
+def _replace(cursor: Any, name: str, fresh: str, kept: list[tuple[Any, ...]] | None) -> None:
+    """Give the new table its name, and to others what they had of the old one."""
+    if kept is not None:
+        cursor.execute(f"DROP TABLE {quoted(name)}")
+    cursor.execute(f"ALTER TABLE {quoted(fresh)} RENAME TO {quoted(name)}")
+    for who, what, further in kept or ():
+        more = " WITH GRANT OPTION" if further else ""
+        cursor.execute(f"GRANT {what} ON {quoted(name)} TO {who}{more}")

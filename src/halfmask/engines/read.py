@@ -6,8 +6,7 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from halfmask.engines.open import is_address, is_spark
-from halfmask.engines.pieces import is_pieces
+from halfmask.engines.open import is_address, is_pieces, is_spark
 from halfmask.engines.stored import Storage
 from halfmask.errors import InputError, ParameterError, SchemaError
 from halfmask.table.files.rows import file_kind

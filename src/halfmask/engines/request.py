@@ -277,3 +277,8 @@ def engine_refusal(engine: str) -> EngineError:
         f"{engine} could not answer this query. Check that it can be reached and knows the tables "
         "and the types of their columns; its own log has the reason."
     )
+
+
+def quoted(name: str) -> str:
+    """A name as SQL writes it, whatever characters stand in it."""
+    return '"' + name.replace('"', '""') + '"'

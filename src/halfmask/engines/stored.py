@@ -14,8 +14,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from halfmask.engines.open import is_address, is_database, open_address
-from halfmask.engines.pieces import is_pieces, list_pieces, partition_columns
+from halfmask.engines.open import (
+    is_address,
+    is_database,
+    is_pieces,
+    list_pieces,
+    open_address,
+    partition_columns,
+)
+from halfmask.engines.request import quoted
 from halfmask.errors import (
     EngineError,
     EngineUnavailableError,
@@ -247,7 +254,7 @@ def _show(
     elif not is_database(source):
         kind = file_kind(Path(source))
     if is_database(source):
-        origin = 'given."' + _require_name(table).replace('"', '""') + '"'
+        origin = f"given.{quoted(_require_name(table))}"
     elif kind == "parquet":
         origin = f"read_parquet({', '.join([path, *more])})"
     elif not is_pieces(source) and (

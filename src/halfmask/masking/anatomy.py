@@ -31,11 +31,37 @@ if TYPE_CHECKING:
 
 GROUP = "group"
 BUCKET = "bucket"
+_AGAINST = (
+    "Being surer than 1 in l of a person's sensitive value.",
+    "That a person is in the table: quasi-identifiers leave as they are.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups(MaskStep):
+    """Rows dealt into groups with at least ``l`` sensitive values."""
+
+    column: str = field(metadata=one_column())
+    l: int = field(metadata=whole_number(2))  # noqa: E741 - the literature's name
+
+    @property
+    def label(self) -> str:
+        """The column that says the group of each row."""
+        raise NotImplementedError
+
+    def faults(self, table: Table) -> list[str]:
+        """Refuse quasi-identifiers, and a name that is taken."""
+        found = []
+        if self.column in table.schema.quasi:
+            found.append(f"column '{self.column}' is a quasi-identifier: name a sensitive one.")
+        if self.label in table.arrow.column_names:
+            found.append(f"there is a column '{self.label}' already: name the groups otherwise.")
+        return found
 
 
 @register_mask
 @dataclass(frozen=True, slots=True)
-class Anatomy(MaskStep):
+class Anatomy(_Groups):
     """Publish ``column`` apart, by groups with at least ``l`` different values.
 
     The rows leave without it and with their ``group``; ``release.tables[column]`` holds the values
@@ -53,17 +79,15 @@ class Anatomy(MaskStep):
     name: ClassVar[str] = "anatomy"
     words: ClassVar[MaskWords] = MaskWords(
         "Sensitive values leave in a table of their own, joined by groups only.",
-        "Being surer than 1 in l of a person's sensitive value.",
-        "That a person is in the table: quasi-identifiers leave as they are.",
+        *_AGAINST,
     )
 
-    column: str = field(metadata=one_column())
-    l: int = field(metadata=whole_number(2))  # noqa: E741 - the literature's name
     group: str = field(default=GROUP, metadata=anything())
 
-    def faults(self, table: Table) -> list[str]:
-        """Refuse quasi-identifiers, and a name that is taken."""
-        return _faults(table, self.column, self.group)
+    @property
+    def label(self) -> str:
+        """The column that says the group of each row."""
+        return self.group
 
     def apply(self, rows: Rows) -> Outcome:
         """Deal the rows into groups."""
@@ -93,7 +117,7 @@ class Anatomy(MaskStep):
 
 @register_mask
 @dataclass(frozen=True, slots=True)
-class Bucketize(MaskStep):
+class Bucketize(_Groups):
     """Put the values of ``column`` in random order inside buckets with at least ``l`` of them.
 
     As ``Anatomy`` in one table: rows say their ``bucket``, and which value of it is whose is lost.
@@ -109,17 +133,15 @@ class Bucketize(MaskStep):
     name: ClassVar[str] = "bucketize"
     words: ClassVar[MaskWords] = MaskWords(
         "Sensitive values change places at random inside buckets of rows.",
-        "Being surer than 1 in l of a person's sensitive value.",
-        "That a person is in the table: quasi-identifiers leave as they are.",
+        *_AGAINST,
     )
 
-    column: str = field(metadata=one_column())
-    l: int = field(metadata=whole_number(2))  # noqa: E741 - the literature's name
     bucket: str = field(default=BUCKET, metadata=anything())
 
-    def faults(self, table: Table) -> list[str]:
-        """Refuse quasi-identifiers, and a name that is taken."""
-        return _faults(table, self.column, self.bucket)
+    @property
+    def label(self) -> str:
+        """The column that says the bucket of each row."""
+        return self.bucket
 
     def apply(self, rows: Rows) -> Outcome:
         """Deal the rows into buckets, and their values inside each."""
@@ -137,15 +159,6 @@ class Bucketize(MaskStep):
             claims=(BucketClaim(self.l, self.column, self.bucket),),
             facts={"buckets": int(group.max()) + 1},
         )
-
-
-def _faults(table: Table, column: str, group: str) -> list[str]:
-    found = []
-    if column in table.schema.quasi:
-        found.append(f"column '{column}' is a quasi-identifier: name a sensitive one.")
-    if group in table.arrow.column_names:
-        found.append(f"there is a column '{group}' already: name the groups otherwise.")
-    return found
 
 
 def deal_groups(

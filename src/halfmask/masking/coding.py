@@ -34,9 +34,30 @@ if TYPE_CHECKING:
 _REPLACE = {"threshold": "the threshold", "mean": "the mean of those coded", "missing": "nothing"}
 
 
+@dataclass(frozen=True, slots=True)
+class _Threshold(MaskStep):
+    """What lies beyond a threshold takes one common value."""
+
+    sign: ClassVar[float]  # 1: above it, -1: below it
+
+    column: str = field(metadata=one_column("ordered"))
+    share: float | None = field(default=None, metadata=number(0, 1, open_low=True))
+    value: Any = field(default=None, metadata=anything())
+    replace: str = field(default="threshold", metadata=word("Coded values become", **_REPLACE))
+
+    def require(self) -> None:
+        """Demand one of share and value."""
+        if (self.share is None) == (self.value is None):
+            raise ParameterError("share", self.share, "either share= or value=, and not both")
+
+    def apply(self, rows: Rows) -> Outcome:
+        """Code the values beyond the threshold."""
+        return _coded(self, rows, sign=self.sign)
+
+
 @register_mask
 @dataclass(frozen=True, slots=True)
-class TopCode(MaskStep):
+class TopCode(_Threshold):
     """Give the highest values one common value.
 
     With ``share``, so many of the people (0 to 1), counting everybody once, get the value of the
@@ -51,58 +72,29 @@ class TopCode(MaskStep):
     """
 
     name: ClassVar[str] = "top-code"
+    sign: ClassVar[float] = 1.0
     words: ClassVar[MaskWords] = MaskWords(
         "Values above a threshold take one common value.",
         "People who stand out by the highest values.",
         "Everybody below the threshold, and whoever stands out by several columns together.",
     )
 
-    column: str = field(metadata=one_column("ordered"))
-    share: float | None = field(default=None, metadata=number(0, 1, open_low=True))
-    value: Any = field(default=None, metadata=anything())
-    replace: str = field(default="threshold", metadata=word("Coded values become", **_REPLACE))
-
-    def require(self) -> None:
-        """Demand one of share and value."""
-        _require_one(self.share, self.value)
-
-    def apply(self, rows: Rows) -> Outcome:
-        """Code the highest values."""
-        return _coded(self, rows, sign=1.0)
-
 
 @register_mask
 @dataclass(frozen=True, slots=True)
-class BottomCode(MaskStep):
+class BottomCode(_Threshold):
     """Give the lowest values one common value; as ``TopCode`` from below."""
 
     name: ClassVar[str] = "bottom-code"
+    sign: ClassVar[float] = -1.0
     words: ClassVar[MaskWords] = MaskWords(
         "Values below a threshold take one common value.",
         "People who stand out by the lowest values.",
         "Everybody above the threshold, and whoever stands out by several columns together.",
     )
 
-    column: str = field(metadata=one_column("ordered"))
-    share: float | None = field(default=None, metadata=number(0, 1, open_low=True))
-    value: Any = field(default=None, metadata=anything())
-    replace: str = field(default="threshold", metadata=word("Coded values become", **_REPLACE))
 
-    def require(self) -> None:
-        """Demand one of share and value."""
-        _require_one(self.share, self.value)
-
-    def apply(self, rows: Rows) -> Outcome:
-        """Code the lowest values."""
-        return _coded(self, rows, sign=-1.0)
-
-
-def _require_one(share: float | None, value: object) -> None:
-    if (share is None) == (value is None):
-        raise ParameterError("share", share, "either share= or value=, and not both")
-
-
-def _coded(mask: TopCode | BottomCode, rows: Rows, *, sign: float) -> Outcome:
+def _coded(mask: _Threshold, rows: Rows, *, sign: float) -> Outcome:
     declared = rows.table.schema.columns.get(mask.column)
     if declared is not None and declared.order is not None:
         return _coded_in_order(mask, rows, up=sign > 0)
@@ -140,7 +132,7 @@ def _bound(
     return float(np.partition(best, place)[place])
 
 
-def _coded_in_order(mask: TopCode | BottomCode, rows: Rows, *, up: bool) -> Outcome:
+def _coded_in_order(mask: _Threshold, rows: Rows, *, up: bool) -> Outcome:
     """An ordinal column, whose codes stand in its order."""
     encoded = rows.table.encode(mask.column)
     held = len(encoded.values.drop_null())

@@ -223,7 +223,7 @@ _Kind = TypeVar("_Kind", bound=type[MaskStep])
 _REGISTER: dict[str, type[MaskStep]] = {}
 _HOMES = (  # in the order that the reference lists them
     "coding", "noise", "swapping", "pram", "microaggregation", "suppression", "sampling",
-    "synthetic", "anatomy", "dates", "cloaking", "pseudonyms",
+    "synthetic", "anatomy", "cloaking", "pseudonyms",
 )  # fmt: skip
 
 

@@ -7,10 +7,9 @@ from typing import Any
 from halfmask.masking.anatomy import Anatomy, Bucketize, estimate_count
 from halfmask.masking.cloaking import Cloak, geojson
 from halfmask.masking.coding import BottomCode, Round, TopCode
-from halfmask.masking.dates import DateShift
 from halfmask.masking.mask import MaskStep, known_masks, read_step
 from halfmask.masking.microaggregation import Microaggregate
-from halfmask.masking.noise import Noise
+from halfmask.masking.noise import DateShift, Noise
 from halfmask.masking.pram import Pram
 from halfmask.masking.pseudonyms import Pseudonym
 from halfmask.masking.sampling import Massc, Sample

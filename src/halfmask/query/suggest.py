@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.engines.request import Key, kind_of
+from halfmask.engines.request import Key, kind_of, quoted
 from halfmask.errors import QueryError
 from halfmask.query import semantics
 from halfmask.query.collect import groups_of
@@ -280,15 +280,11 @@ def _clause(plan: GuaranteePlan, chain: GuaranteeNumbers) -> str:
     for level, (k, l) in zip(plan.chain.levels, chain, strict=True):
         step = ""
         if level.step is not None:
-            quoted = replace(level.step, column=_quoted(level.step.column))
-            step = f"THEN {quoted} "
+            named = replace(level.step, column=quoted(level.step.column))
+            step = f"THEN {named} "
         parts.append(f"{step}GUARANTEE k = {k}, l = {l}")
     if plan.chain.diverse:
-        parts[0] += f" OF ({', '.join(_quoted(name) for name in plan.chain.diverse)})"
+        parts[0] += f" OF ({', '.join(quoted(name) for name in plan.chain.diverse)})"
     if plan.semantics != "selective":
         parts.append(f"SEMANTICS {plan.semantics}")
     return " ".join(parts)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -245,7 +245,7 @@ class Release:
             table: the table of the database. One that is there must be a release, and is replaced
                 in one transaction; who may read it may read the new one.
         """
-        from halfmask.release.publish import write_elsewhere
+        from halfmask.release.record import write_elsewhere
 
         if write_elsewhere(self, path, table):
             return

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from halfmask.engines.aside import reach, write_aside
-from halfmask.engines.labeling import Labeling, label_columns
+from halfmask.engines.aside import Labeling, label_columns, reach, write_aside
 from halfmask.errors import EngineError, HalfmaskError, InternalError
 from halfmask.release.labels import encode_labels
 from halfmask.release.recheck import recheck_models, require_verdicts

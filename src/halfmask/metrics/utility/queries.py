@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.engines.duckdb import DuckDB
-    from halfmask.engines.expansion import Possible
+    from halfmask.engines.tuples import Possible
     from halfmask.metrics.common_ground import SharedColumn
     from halfmask.metrics.sides import Sides
     from halfmask.table.tuples import Counts
@@ -193,7 +193,7 @@ def sql_queries(
 
     Both tables are made of their entries inside DuckDB, which takes at most ``memory_limit``.
     """
-    from halfmask.engines.expansion import expand_tuples
+    from halfmask.engines.tuples import expand_tuples
 
     arrow = sides.original.arrow
     own = dict(zip(arrow.column_names, arrow.columns, strict=True))
@@ -220,7 +220,7 @@ def _possible(sides: Sides, name: str) -> pa.ChunkedArray | Possible:
         held = sides.rows[name]
         dictionary = pa.types.is_dictionary(held.type)
         return held.cast(held.type.value_type) if dictionary else held
-    from halfmask.engines.expansion import Possible
+    from halfmask.engines.tuples import Possible
 
     values = sides.original.encode(name).values.take(pa.array(column.covered))
     return Possible(values, column.starts[column.after], column.sizes[column.after])
