@@ -27,6 +27,7 @@ from halfmask.coclustering.generate import generator
 from halfmask.coclustering.hierarchy import hierarchy, simplify
 from halfmask.coclustering.prepare import cocluster_columns
 from halfmask.metrics.utility.distributions import hellinger
+from halfmask.release.candidate import SyntheticCandidate
 from halfmask.release.seal import seal
 from halfmask.release.synthetic import measure_synthetic
 from halfmask.table.hierarchies.builders import find_automatic
@@ -251,7 +252,9 @@ def main() -> None:
     for wanted in (parts.max(), 15, 5, 2):
         level = int(np.flatnonzero(parts <= wanted)[0])
         rows = generator(levels.at(level), found.melted.offsets).draw(len(train), random)
-        shared = measure_synthetic(as_table(truth), as_table(rows))
+        shared = measure_synthetic(
+            SyntheticCandidate(as_table(truth), as_table(rows).arrow, "cocluster")
+        )
         report["risk"].append(  # type: ignore[attr-defined]
             {
                 "groups": int(parts[level]),

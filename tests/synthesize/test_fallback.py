@@ -9,9 +9,9 @@ import pytest
 import halfmask as hm
 from halfmask.dp.budget import Pure
 from halfmask.dp.views import NoisyCounts
-from halfmask.errors import InternalError, ParameterError
+from halfmask.errors import BudgetExceededError, InternalError, ParameterError
 from halfmask.synthesize import marginals, private
-from halfmask.synthesize.fallback import FELL_BACK, learn_and_draw
+from halfmask.synthesize.fallback import DEFECT, FELL_BACK, learn_and_draw
 
 DOMAINS = {"a": ["x", "y"], "b": ["u", "v", "w"], "c": list(range(40))}
 
@@ -101,15 +101,65 @@ class OneAnswer:
 
 def fails_after_a_look(views, **_):
     views.count(("a", "b"), Pure(1))
-    raise ValueError
+    raise FloatingPointError
 
 
 def test_columns_are_summed_from_larger_tables():
     random = np.random.default_rng(0)
-    codes, modeled = learn_and_draw(fails_after_a_look, OneAnswer(), lambda _: 970, random)
-    assert not modeled
+    codes, notes = learn_and_draw(fails_after_a_look, OneAnswer(), lambda _: 970, random)
+    assert notes == (FELL_BACK,)
     assert np.bincount(codes["a"]).tolist() == [870, 100]  # 87 and 10 of 97
     assert np.bincount(codes["b"], minlength=3).tolist() == [950, 20, 0]
+
+
+DEFECTS = [ValueError, IndexError, KeyError, TypeError, AttributeError, AssertionError]
+
+
+@pytest.mark.parametrize("kind", DEFECTS)
+def test_a_defect_is_told_as_one_and_what_was_paid_for_leaves(kind):
+    def defective(views, **_):
+        views.count(("a", "b"), Pure(1))
+        raise kind("the canary 8731")
+
+    random = np.random.default_rng(0)
+    with pytest.warns(RuntimeWarning, match=kind.__name__) as told:
+        codes, notes = learn_and_draw(defective, OneAnswer(), lambda _: 970, random)
+    assert notes == (DEFECT.format(kind.__name__),)
+    assert "8731" not in notes[0] + str(told[0].message)
+    assert np.bincount(codes["a"]).tolist() == [870, 100]
+
+
+def test_a_matrix_without_an_inverse_is_trouble_with_numbers():
+    def singular(views, **_):
+        views.count(("a", "b"), Pure(1))
+        np.linalg.inv(np.zeros((2, 2)))
+
+    found = learn_and_draw(singular, OneAnswer(), lambda _: 10, np.random.default_rng(0))
+    assert found[1] == (FELL_BACK,)
+
+
+@pytest.mark.parametrize(
+    "error", [InternalError("x"), BudgetExceededError(Pure(2), Pure(1), Pure(1))]
+)
+def test_views_that_refuse_let_nothing_leave(error):
+    def refused(views, **_):
+        views.count(("a", "b"), Pure(1))
+        raise error
+
+    with pytest.raises(type(error)):
+        learn_and_draw(refused, OneAnswer(), lambda _: 10, np.random.default_rng(0))
+
+
+def test_a_release_says_first_that_a_method_is_wrong(monkeypatch):
+    def wrong(views, *, ordered=()):
+        marginals.learn(views, ordered=ordered)
+        return {}["nowhere"]
+
+    monkeypatch.setitem(private.PRIVATE, "marginals", wrong)
+    with pytest.warns(RuntimeWarning, match="KeyError"):
+        made = hm.synthesize(people(), "marginals", epsilon=10, domains=DOMAINS)
+    assert made.notes[0] == DEFECT.format("KeyError")
+    assert np.mean(np.array(made.to_arrow()["a"]) == "x") == pytest.approx(0.9, abs=0.03)
 
 
 def test_what_is_no_number_trouble_is_told():
@@ -119,7 +169,7 @@ def test_what_is_no_number_trouble_is_told():
 
     def early(views, **_):
         del views
-        raise ValueError
+        raise FloatingPointError
 
     random = np.random.default_rng(0)
     with pytest.raises(ParameterError):

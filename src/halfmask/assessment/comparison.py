@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
@@ -16,12 +16,10 @@ from halfmask.metrics.discrimination.release_rates import (
     released_blocks,
 )
 from halfmask.metrics.partition_measures import published_measures
-from halfmask.metrics.risk.attack import Doubts, doubts
 from halfmask.metrics.risk.attack import targets as whom
-from halfmask.metrics.risk.differencing import singling_out_together
+from halfmask.metrics.risk.criteria import doubts_about, try_criteria
 from halfmask.metrics.risk.disclosure import disclosure, minimality
-from halfmask.metrics.risk.inference import inference, membership
-from halfmask.metrics.risk.linkability import linkability, linkability_by_names
+from halfmask.metrics.risk.inference import membership
 from halfmask.metrics.risk.linkage import (
     chance_of_people,
     linkage,
@@ -32,7 +30,6 @@ from halfmask.metrics.risk.reidentification import (
     reidentification,
     with_recorded_risk,
 )
-from halfmask.metrics.risk.singling_out import same_people, singling_out
 from halfmask.metrics.sides import sides
 from halfmask.metrics.utility import prediction
 from halfmask.metrics.utility.distributions import (
@@ -59,7 +56,7 @@ if TYPE_CHECKING:
     from halfmask.assessment.options import ComparedTables, ComparisonOptions
     from halfmask.metrics.discrimination.release_rates import ReleaseRates
     from halfmask.metrics.estimate import Estimate
-    from halfmask.metrics.risk.attack import AttackOutcome, Targets
+    from halfmask.metrics.risk.attack import AttackOutcome, Doubts, Targets
     from halfmask.metrics.risk.differencing import Differencing
     from halfmask.metrics.risk.disclosure import Disclosure
     from halfmask.metrics.risk.linkage import Linkage
@@ -143,8 +140,8 @@ class ComparisonCase:
     @cached_property
     def doubts(self) -> Doubts:
         """What attacks could not see."""
-        seen = doubts(self.sides, self.tables.original, self.tables.release)
-        return replace(seen, unseen=(*seen.unseen, *same_people(self.targets)))
+        given = self.tables
+        return doubts_about(self.sides, given.original, given.release, self.targets)
 
     @cached_property
     def released(self) -> Table:
@@ -379,19 +376,8 @@ def _discrimination(case: ComparisonCase) -> ReleaseRates:
 
 
 def _criteria(case: ComparisonCase) -> tuple[AttackOutcome, ...]:
-    limit, attacked = case.options.limit, case.targets
-    controlled = len(attacked.control) > 0
-    # Without a sensitive column, one that others may know is guessed from the rest of them.
-    secrets = case.sides.sensitive or case.sides.quasi[1:][-1:]
-    return case.doubts.judge(
-        (
-            singling_out(attacked, limit=limit),
-            singling_out(attacked, known=False, limit=limit),
-            *singling_out_together(case.differencing, controlled=controlled, limit=limit),
-            linkability(attacked, limit=limit),
-            *linkability_by_names(case.linkage, attacked, limit=limit),
-            *(inference(attacked, column.name, limit=limit) for column in secrets),
-        )
+    return try_criteria(
+        case.targets, case.doubts, case.linkage, case.differencing, limit=case.options.limit
     )
 
 

@@ -23,14 +23,17 @@ from halfmask.errors import InternalError, PrivacyError
 from halfmask.release.demands import enforce_group_demands, noisy_demands, order_notes
 from halfmask.release.release import DOOR, PrivateRelease, SealedGuarantee, SyntheticRelease
 from halfmask.table.columns import Column
+from halfmask.table.files.rows import normalize
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table
+from halfmask.table.tuples import Tuples
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from halfmask.metrics.risk.attack import AttackOutcome
     from halfmask.release.candidate import NoiseCandidate, SyntheticCandidate
 
 NOT_CLAIMED = (
@@ -122,7 +125,7 @@ def seal_synthetic(candidate: SyntheticCandidate, names: Sequence[str]) -> Synth
     if len(groups) != len(table):
         raise InternalError("The groups are not those of the original rows.")
     own = enforce_group_demands(table, groups, candidate.demands)
-    found = measure_synthetic(*_sides(candidate), seed=candidate.seed)
+    found = measure_synthetic(candidate)
     notes = list(candidate.notes)
     if candidate.control is None:
         notes.append(
@@ -379,45 +382,48 @@ def _into_intervals(values: pa.ChunkedArray, labels: Sequence[str]) -> pa.Array:
     return pa.array(out, pa.string(), mask=np.asarray(values.is_null()))
 
 
-def measure_synthetic(
-    original: Table, released: Table, control: Table | None = None, *, seed: int = 0
-) -> dict[str, Any]:
+def measure_synthetic(candidate: SyntheticCandidate) -> dict[str, Any]:
     """Measure what synthetic rows still tell about people, on the rows that leave, as plain values.
 
-    Args:
-        original: the rows that the generator learned from, every column as one that may be known.
-        released: the rows that leave.
-        control: rows that it did not learn from; None: risks stand against guessing.
-        seed: repeats the choice of the people who are attacked.
+    The criteria are those of ``compare``, by its default choice of people; the wide ones take every
+    column as one that may be known.
     """
     from halfmask.metrics.risk.attack import targets
+    from halfmask.metrics.risk.criteria import try_wide_criteria
     from halfmask.metrics.risk.disclosure import attribution
     from halfmask.metrics.risk.inference import membership
     from halfmask.metrics.risk.linkability import nearness
     from halfmask.metrics.utility.distributions import likeness
     from halfmask.metrics.utility.prediction import available
 
-    whom = targets(original, released, control, seed=seed)
+    original, released, control = _sides(candidate)
+    whom = targets(original, released, control, seed=candidate.seed)
+    criteria = (*_criteria(candidate), *try_wide_criteria(whom, released.arrow.column_names))
     found: dict[str, Any] = {
         "attribution": attribution(whom.sides, whom.size).to_dict(),
         "nearness": nearness(whom).to_dict(),
-        "criteria": [one.to_dict() for one in _criteria(released.arrow.column_names, whom)],
+        "criteria": [one.to_dict() for one in criteria],
     }
     if control is not None:
         told = membership(whom)
         found["membership"] = {"area": told.area.to_dict(), "advantage": told.advantage.to_dict()}
     if available():
-        found["likeness"] = likeness(whom.sides, seed=seed).to_dict()
+        found["likeness"] = likeness(whom.sides, seed=candidate.seed).to_dict()
     return found
 
 
-def _criteria(names: Sequence[str], whom: Any) -> list[Any]:
-    from halfmask.metrics.risk.inference import inference
-    from halfmask.metrics.risk.linkability import linkability
-    from halfmask.metrics.risk.singling_out import singling_out
+def _criteria(candidate: SyntheticCandidate) -> tuple[AttackOutcome, ...]:
+    """The criteria by the roles that the schema gives to columns."""
+    from halfmask.metrics.risk.attack import targets
+    from halfmask.metrics.risk.criteria import doubts_about, try_criteria
+    from halfmask.metrics.risk.linkage import linkage
+    from halfmask.metrics.sides import sides
 
-    out = [singling_out(whom)]
-    if len(names) > 1:
-        out.append(linkability(whom))
-        out += [inference(whom, name, [n for n in names if n != name]) for name in names]
-    return out
+    original = Tuples.of(candidate.table)
+    released = Tuples.of(Table(normalize(candidate.rows, ()), Schema()))
+    given = candidate.control
+    control = None if given is None or not len(given) else given
+    paired = sides(original, released)
+    whom = targets(original, released, control, known=paired)
+    seen = doubts_about(paired, original, released, whom)
+    return try_criteria(whom, seen, linkage(paired, whom.people))

@@ -196,6 +196,7 @@ class SynthesizeRequest(NoiseRequest):
     intervals: str | None = None
     strategy: str | None = None
     mode: str | None = None
+    combinations: int | None = None
     holdout: float | None = None
     time_limit: float | None = None
     seed: int | None = None

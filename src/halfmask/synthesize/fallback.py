@@ -2,10 +2,14 @@
 
 A method sees noisy views only, so whether it fails, and what stands in for it, is post-processing:
 neither tells more of a row than the views do, and nothing more is spent.
+
+Trouble with numbers is foreseen. Whatever else a method raises is a defect of it: its model is not
+used, what was paid for still leaves, and a note and a warning say that the method is wrong.
 """
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +38,12 @@ FELL_BACK = (
     "The model could not be computed: columns were drawn for themselves, from the noisy counts "
     "that had been paid for."
 )
+DEFECT = (
+    "The method failed by a defect of halfmask ({}): columns were drawn for themselves, from the "
+    "noisy counts that had been paid for. Please report it."
+)
+# What numbers can do: a division, an overflow, a matrix without an inverse, no structure found.
+_FORESEEN = (UnsatisfiableError, ArithmeticError, np.linalg.LinAlgError)
 
 
 @dataclass(slots=True, eq=False)
@@ -88,8 +98,8 @@ def learn_and_draw(
     rows_of: Callable[[float], int],
     random: np.random.Generator,
     **options: Any,
-) -> tuple[Codes, bool]:
-    """Public codes of the rows that a method draws, and whether it could.
+) -> tuple[Codes, tuple[str, ...]]:
+    """Public codes of the rows that a method draws, and what to say where it could not.
 
     Args:
         learn: the method.
@@ -99,28 +109,34 @@ def learn_and_draw(
         options: what the method takes.
 
     Raises:
-        InternalError: a method failed, and no column's counts had been paid for.
+        InternalError: the views refused, or no column's counts had been paid for.
     """
+    note = FELL_BACK
     paid = PaidViews(views)
     try:
         model = learn(paid, **options)
         codes = model.draw(rows_of(float(model.rows)), random)
         if all(_inside(codes[name], size) for name, size in views.sizes.items()):
-            return codes, True
+            return codes, ()
     except (InputError, InternalError, BudgetExceededError):
         raise  # what is public is wrong, or the views refuse
-    except (UnsatisfiableError, ArithmeticError, ValueError, IndexError):
+    except _FORESEEN:
         pass
+    except Exception as error:  # noqa: BLE001 - the budget is gone: deliver, and tell of it
+        # The kind only: what an error says may hold a value, if a noisy one.
+        note = DEFECT.format(type(error).__name__)
     columns = {name: _single(paid.answered, name, size) for name, size in views.sizes.items()}
     if not any(table is not None for table in columns.values()):
         raise InternalError("The method failed before it had counted a column.")
+    if note != FELL_BACK:
+        warnings.warn(note, RuntimeWarning, stacklevel=2)
     count = rows_of(rows_from([one for one in paid.answered if one.counts.size]))
     codes = {}
     for name, size in views.sizes.items():
         table = columns[name]
         weights = np.ones(size) if table is None else table
         codes[name] = draw_values(np.zeros(count, np.int64), weights[None, :], random)
-    return codes, False
+    return codes, (note,)
 
 
 def _inside(codes: NDArray[Any], size: int) -> bool:

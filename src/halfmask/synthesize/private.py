@@ -49,7 +49,7 @@ from halfmask.errors import ParameterError, SchemaError
 from halfmask.release.candidate import NoiseCandidate
 from halfmask.release.seal import seal
 from halfmask.synthesize import dp_cocluster, dpcocgen, marginals, privbayes
-from halfmask.synthesize.fallback import FELL_BACK, learn_and_draw
+from halfmask.synthesize.fallback import learn_and_draw
 from halfmask.synthesize.inference import draw_values
 from halfmask.synthesize.marginals import simplex
 from halfmask.table.demands import with_policies
@@ -149,7 +149,7 @@ def synthesize_privately(
     )
     read, kept = people.rows(table, allowance, sum(len(domain) for domain in known.values()))
     views = guarded_rows(read, known, allowance)
-    codes, modeled = learn_and_draw(
+    codes, trouble = learn_and_draw(
         learn,
         views,
         lambda held: rows or max(1, round(held / kept)),
@@ -171,7 +171,7 @@ def synthesize_privately(
             **options,
         },
         (
-            *(() if modeled else (FELL_BACK,)),
+            *trouble,
             *people.notes(),
             *whose_rows(table.schema, settings.rows_per_person),
             *_notes(known, settings.accountant),
