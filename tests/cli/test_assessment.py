@@ -179,3 +179,42 @@ def test_compare_shows_the_risks_of_both_sides(halfmask, tmp_path):
     assert shown["mean risk (marketer)"] == ["100.0%", "50.0%"]
     assert shown["classes"] == ["4", "2"]
     assert shown["linkability"][0] == "? undecided"  # four people prove nothing
+
+
+def test_several_releases_stand_side_by_side(halfmask, sample, tmp_path):
+    three, ten, page = (tmp_path / name for name in ("k3.csv", "k10.csv", "report.html"))
+    for k, out in ((3, three), (10, ten)):
+        made = halfmask("anonymize", sample, "--k", k, "--suppression", 0.1, "-o", out)
+        assert made.code == 0, made.err
+    options = ("--no-learn", "--attacks", 20)
+    both = ("compare", sample, three, ten, *options)
+    outcome = halfmask(*both, "--require", "smallest>=3", "-o", page)
+    assert outcome.code == 0, outcome.err
+    assert "Releases side by side" in outcome.out
+    assert "plot-homogeneity" in page.read_text()
+    outcome = halfmask(*both, "--require", "smallest>=10", "--json")
+    assert outcome.code == 2
+    found = outcome.json()
+    assert found["releases"] == [str(three), str(ten)]
+    assert found["conditions"][0]["met"] == [False, True]
+    risks = next(one for one in found["headlines"] if one["name"] == "highest_risk")["after"]
+    for path, risk in zip((three, ten), risks, strict=True):
+        alone = halfmask("compare", sample, path, *options, "--json").json()
+        assert risk["value"] == alone["highest_risk"]
+    assert halfmask(*both, "--require", "smallest").code == 1
+    outcome = halfmask(*both, "--require", "small>=1")
+    assert outcome.code == 1
+    assert "; highest_risk; " in outcome.err
+    assert halfmask(*both, "--release-table", "t").code == 1
+
+
+def test_one_release_may_be_held_to_conditions(halfmask, sample, tmp_path):
+    out = tmp_path / "out.csv"
+    assert halfmask("anonymize", sample, "--k", 3, "--suppression", 0.1, "-o", out).code == 0
+    one = ("compare", sample, out, "--no-learn", "--attacks", 20)
+    assert halfmask(*one, "--require", "smallest>=3").code == 0
+    outcome = halfmask(*one, "--require", "smallest>=1000", "--json")
+    assert outcome.code == 2
+    found = outcome.json()
+    assert found["format"] == "halfmask.comparison/1"
+    assert (found["conditions"][0]["met"], found["met"]) == ([False], False)

@@ -7,7 +7,7 @@ It works for generalized, suppressed, perturbed and synthetic rows alike; see
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeGuard, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, TypeGuard, Unpack, overload
 
 from halfmask.assessment.comparison import (
     COMPARED,
@@ -15,6 +15,7 @@ from halfmask.assessment.comparison import (
     ComparisonCase,
 )
 from halfmask.assessment.options import ComparedTables, ComparisonOptions, ComparisonSettings
+from halfmask.assessment.side_by_side import Condition, SideBySide
 from halfmask.engines.read import as_table, read
 from halfmask.engines.tuples import count_tuples
 from halfmask.errors import InputError
@@ -28,7 +29,7 @@ from halfmask.table.tuples import Tuples
 from halfmask.table.values import labels_with_points
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from os import PathLike
 
     Given = Table | ReleasedRows | str | PathLike[str]
@@ -152,6 +153,7 @@ def _uncounted_notes(original: Tuples, release: ReleasedRows | Tuples) -> list[s
     ]
 
 
+@overload
 def compare(
     original: Table | str | PathLike[str],
     release: ReleasedRows | Table | Any,
@@ -160,13 +162,40 @@ def compare(
     earlier: ReleasedRows | Table | Any | None = None,
     weaker: ReleasedRows | Table | str | PathLike[str] | None = None,
     **settings: Unpack[ComparisonSettings],
-) -> Comparison:
+) -> Comparison: ...
+
+
+@overload
+def compare(
+    original: Table | str | PathLike[str],
+    release: ReleasedRows | Table | Any,
+    second: ReleasedRows | Table | Any,
+    /,
+    *more: ReleasedRows | Table | Any,
+    control: Table | Any | None = None,
+    earlier: ReleasedRows | Table | Any | None = None,
+    weaker: ReleasedRows | Table | str | PathLike[str] | None = None,
+    **settings: Unpack[ComparisonSettings],
+) -> SideBySide: ...
+
+
+def compare(
+    original: Table | str | PathLike[str],
+    release: ReleasedRows | Table | Any,
+    *more: ReleasedRows | Table | Any,
+    control: Table | Any | None = None,
+    earlier: ReleasedRows | Table | Any | None = None,
+    weaker: ReleasedRows | Table | str | PathLike[str] | None = None,
+    **settings: Unpack[ComparisonSettings],
+) -> Comparison | SideBySide:
     """Measure what ``release`` lost against ``original`` and what it still gives away.
 
     Args:
         original: the rows it was made from; its schema and hierarchies count. The rows of each
             table may be anywhere (see ``read``), and each may be the name of a file.
         release: a release, or a table or frame of its rows.
+        more: further releases of the same original. With any of them the result is a
+            ``SideBySide``: its ``comparisons`` hold one ``Comparison`` for each release.
         control: rows of people who are not in the original, with the same columns; a frame too.
         earlier: another release of the same people, which an attacker may have too.
         weaker: a release under a weaker promise; where this one tells more is listed.
@@ -197,11 +226,40 @@ def compare(
         >>> hm.compare(people, hm.anonymize(people, hm.KAnonymity(2)), learn=False).suppressed
         0
     """
+    others: TablesBeside = {"control": control, "earlier": earlier, "weaker": weaker}
     options = ComparisonOptions.of(settings)
-    tables = read_tables(
-        (original, release, control, earlier, weaker), options.named, options.suppressed
-    )
-    case = ComparisonCase(tables, options)
+    if not more:
+        return _compare_one(original, release, others, options)
+    releases = {f"release {i}": one for i, one in enumerate((release, *more), start=1)}
+    return compare_releases(original, releases, others, options)
+
+
+class TablesBeside(TypedDict):
+    """Tables beside the original and its release."""
+
+    control: Any
+    earlier: Any
+    weaker: Any
+
+
+def _compare_one(
+    original: Given, release: Given, others: TablesBeside, options: ComparisonOptions
+) -> Comparison:
+    given = (original, release, others["control"], others["earlier"], others["weaker"])
+    case = ComparisonCase(read_tables(given, options.named, options.suppressed), options)
     if options.weights is not None:
         require_weights(case.sides, options.weights)
     return Comparison.of("compare", COMPARED, case, case.notes)
+
+
+def compare_releases(
+    original: Given,
+    releases: Mapping[str, Given],
+    others: TablesBeside,
+    options: ComparisonOptions,
+    conditions: Sequence[Condition] = (),
+) -> SideBySide:
+    """Compare several releases, by name, with one original, which is read once."""
+    table = as_table(original)
+    found = [_compare_one(table, one, others, options) for one in releases.values()]
+    return SideBySide.of([*releases], found, conditions)

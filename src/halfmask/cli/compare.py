@@ -29,19 +29,22 @@ from halfmask.cli.options import (
     split_names,
     verbose,
 )
-from halfmask.errors import PrivacyError
+from halfmask.errors import PrivacyError, mask_passwords
 
 if TYPE_CHECKING:
     from halfmask.anonymize.policies import Gain, PolicyComparison
+    from halfmask.assessment.compare import TablesBeside
     from halfmask.assessment.comparison import Comparison
     from halfmask.assessment.points import Frontier, Point
+    from halfmask.assessment.side_by_side import SideBySide
+    from halfmask.metrics.estimate import Estimate
     from halfmask.report.frontier import PointFigure
     from halfmask.table.table import Table
 
 
 @click.command("compare")
 @source
-@click.argument("release", type=click.Path())
+@click.argument("release", nargs=-1, required=True, type=click.Path())
 @click.option("--control", type=click.Path(), help="Rows of people who are not in FILE.")
 @click.option("--earlier", type=click.Path(), help="Another release of the same people.")
 @click.option("--suppressed", metavar="TEXT",
@@ -63,6 +66,9 @@ if TYPE_CHECKING:
               help="A release under a weaker promise: where RELEASE tells more.")  # fmt: skip
 @click.option("--weights", metavar="COLUMN", help="Weight means and quantiles by this column.")
 @limit_option
+@click.option("--require", multiple=True, metavar="FIGURE<=NUMBER",
+              help="A bound (<= or >=) that each release keeps, else exit code 2; "
+              "--require highest_risk<=0.2.")  # fmt: skip
 @click.option("--learn/--no-learn", default=None, help="Train models; default: if installed.")
 @click.option("--attacks", type=int, default=500, show_default=True, help="People attacked.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Other random choices.")
@@ -75,36 +81,116 @@ if TYPE_CHECKING:
 @verbose
 @as_json
 def compare_command(
-    file: str, release: str, output: str | None, as_json: bool, **given: Any
-) -> None:
-    """Compare the original FILE with its RELEASE.
+    file: str, release: tuple[str, ...], output: str | None, as_json: bool, **given: Any
+) -> int:
+    """Compare the original FILE with its RELEASE, or with several side by side.
 
     Example: halfmask compare people.csv out.parquet -o report.html
+
+    Example: halfmask compare people.csv k5.csv k10.csv --require "highest_risk<=0.2"
     """
-    from halfmask.assessment.compare import compare
+    from halfmask.assessment.compare import compare_releases
+    from halfmask.assessment.options import ComparisonOptions
+    from halfmask.assessment.side_by_side import Condition
 
     refuse_bad_outputs(file, None, output)
-    original = load(file, given)
-    named = {"release": release, **{name: given[name] for name in ("control", "earlier", "weaker")}}
-    others = {name: read_beside(f"{name}_table", one, given) for name, one in named.items()}
-    with show.show_working("Comparing"):
-        found = compare(
-            original,
-            suppressed=given["suppressed"],
-            same_order=given["same_order"],
-            targets=split_names(given["target"]) or None,
-            queries=given["queries"],
-            needs=read_needs(given),
-            partition=given["partition"],
-            limit=given["limit"],
-            learn=given["learn"],
-            attacks=given["attacks"],
-            seed=given["seed"],
-            weights=given["weights"],
-            **others,
+    conditions = [Condition.of(one) for one in given["require"]]
+    if len(release) > 1 and given["release_table"] is not None:
+        raise click.UsageError(
+            "--release-table names the table of one RELEASE: give one, or compare the tables of a "
+            "database side by side from Python."
         )
+    original = load(file, given)
+    releases = {
+        name: read_beside("release_table", one, given)
+        for name, one in zip(_release_names(release), release, strict=True)
+    }
+    others: TablesBeside = {
+        "control": read_beside("control_table", given["control"], given),
+        "earlier": read_beside("earlier_table", given["earlier"], given),
+        "weaker": read_beside("weaker_table", given["weaker"], given),
+    }
+    options = ComparisonOptions.of(
+        {
+            "suppressed": given["suppressed"],
+            "same_order": given["same_order"],
+            "targets": split_names(given["target"]) or None,
+            "queries": given["queries"],
+            "needs": read_needs(given),
+            "partition": given["partition"],
+            "limit": given["limit"],
+            "learn": given["learn"],
+            "attacks": given["attacks"],
+            "seed": given["seed"],
+            "weights": given["weights"],
+        }
+    )
+    with show.show_working("Comparing"):
+        found = compare_releases(original, releases, others, options, conditions)
+    if len(releases) > 1:
+        show.print_outcome("compare", found, _show_releases, report=output, as_json=as_json)
+    else:
+        _print_one(found, output, given, as_json=as_json)
+    return 0 if found.met else PrivacyError.exit_code
+
+
+def _print_one(
+    found: SideBySide, output: str | None, given: dict[str, Any], *, as_json: bool
+) -> None:
+    """Print the comparison of the only release, and conditions beside it where any are stated."""
+    (one,) = found.comparisons
     write = show_comparison if given["verbose"] else show_short_comparison
-    show.print_outcome("compare", found, write, report=output, as_json=as_json)
+    if as_json and found.conditions:
+        if output:
+            one.report(output)
+            show.say(f"The report is in {output}.")
+        stated = {"conditions": [condition.to_dict() for condition in found.conditions]}
+        show.print_document("compare", one.to_dict() | stated | {"met": found.met})
+        return
+    show.print_outcome("compare", one, write, report=output, as_json=as_json)
+    _show_conditions(found)
+
+
+def _release_names(releases: tuple[str, ...]) -> list[str]:
+    """What releases are called: as they were given, and numbered where two are given alike."""
+    shown = [mask_passwords(one) for one in releases]
+    return [
+        f"{name} ({shown[:i].count(name) + 1})" if name in shown[:i] else name
+        for i, name in enumerate(shown)
+    ]
+
+
+def _show_releases(found: SideBySide) -> None:
+    """Print the figures of several releases, a column each."""
+    from halfmask.report.side_by_side import release_notes
+
+    headings = ("", "original", *found.releases)
+    rows = [
+        (line.title, show.figure_in_form(line.before, line.form),
+         *(_headline_text(one, line.form) for one in line.after))
+        for line in found.headlines
+    ]  # fmt: skip
+    show.print_table("Releases side by side", headings, rows)
+    _show_conditions(found)
+    for name, notes in release_notes(found.to_dict()):
+        show.say(f"Of {name}:")
+        for note in notes:
+            show.say(f"  - {note}")
+    show.say("--json and -o report.html give intervals and reasons besides.")
+
+
+def _headline_text(one: Estimate | None, form: str) -> Any:
+    if one is None or one.value is None:
+        return "not known"
+    return show.figure_in_form(one.value, form)
+
+
+def _show_conditions(found: SideBySide) -> None:
+    """Print whether each release meets each condition."""
+    rows = [(one.condition, *("met" if met else "not met" for met in one.met))
+            for one in found.conditions]  # fmt: skip
+    if rows:
+        show.print_table("Conditions", ("", *found.releases), rows)
 
 
 _USE = ("counting", "queries", "left_out", "predictions", "regressions")

@@ -172,15 +172,15 @@ def _line(one: Finding) -> tuple[Any, ...]:
     """What it is, both figures, and the interval where it was not counted on all rows."""
     after, value = one.after, one.sentence or "not known"
     name = f"{one.name}: {one.meaning}" if one.meaning else one.name
-    before = _written(one.before, one.form)
+    before = figure_in_form(one.before, one.form)
     if after is None or after.value is None:
         return (name, before, "not known" if one.before is not None else value, None, None)
     sampled = (after.low, after.high) != (after.value, after.value)
     ends = (after.low, after.high) if sampled else (None, None)
-    return (name, before, *(_written(one_end, one.form) for one_end in (after.value, *ends)))
+    return (name, before, *(figure_in_form(one_end, one.form) for one_end in (after.value, *ends)))
 
 
-def _written(value: float | None, form: str) -> Any:
+def figure_in_form(value: float | None, form: str) -> Any:
     """A figure in its form; shares as percent, as on pages."""
     return percent(value) if value is not None and form == "percent" else value
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 RateLine = dict[str, Any]
-_ATTACKERS = {
+ATTACKERS = {
     "identity": "has the original column and the published labels, and wants the value behind a "
     "label",
     "homogeneity": "knows the published quasi-identifiers of a person and reads off what they "
@@ -37,7 +37,7 @@ def attack_lines(document: dict[str, Any], *, together: bool) -> list[RateLine]:
     """
     quasi = len(document["generalized"])
     out = []
-    for attack, attacker in _ATTACKERS.items():
+    for attack, attacker in ATTACKERS.items():
         lines = [
             _line(one)
             for one in document["discrimination"]["rates"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 from markupsafe import Markup
 
-from halfmask.report import discrimination, population
+from halfmask.report import discrimination, population, side_by_side
 from halfmask.report import frontier as frontier_words
 from halfmask.report import words as sentences
 from halfmask.report.frontier import frontier_plot
@@ -73,7 +73,7 @@ def render(document: dict[str, Any]) -> str:
 
 
 def render_template(
-    template: str, filters: Mapping[str, Callable[..., str]] | None = None, **facts: Any
+    template: str, filters: Mapping[str, Callable[..., object]] | None = None, **facts: Any
 ) -> str:
     """One self-contained page from a template and what it shows."""
     environment = jinja2.Environment(
@@ -114,6 +114,7 @@ _KINDS: dict[str, tuple[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {
     "halfmask.comparison": ("comparison.html", comparison),
     "halfmask.discrimination": ("discrimination.html", lambda _: {}),
     "halfmask.frontier": ("frontier.html", frontier_plot),
+    "halfmask.side_by_side": ("side_by_side.html", side_by_side.rate_plots),
     "halfmask.synthetic": ("synthetic.html", synthetic),
 }
 
@@ -129,7 +130,13 @@ def render_page(document: dict[str, Any]) -> str:
     template, plots = _KINDS[document["format"].split("/")[0]]
     return render_template(
         template,
-        {"estimate": estimate_text, "score": score_text, "finding": finding, "meaning": meaning},
+        {
+            "estimate": estimate_text,
+            "score": score_text,
+            "finding": finding,
+            "meaning": meaning,
+            "figure_rows": _figure_rows,
+        },
         document=document,
         plots=plots(document),
         rates=discrimination,
@@ -138,6 +145,7 @@ def render_page(document: dict[str, Any]) -> str:
         band=band,
         most_bars=MOST_BARS,
         frontier=frontier_words,
+        side_by_side=side_by_side,
         term=term,
     )
 
@@ -336,9 +344,20 @@ def notebook_parts(document: dict[str, Any]) -> list[str]:
         said, next_ = sentences.assessment_outcome(document), sentences.next_steps(document)
     elif kind == "frontier":
         return _frontier_parts(document)
+    elif kind == "side_by_side":
+        return [grid(("", "original", *document["releases"]), _figure_rows(document), 60)]
     else:
         return [lines([str(one) for one in document.get("notes", [])])]
     return [lines([said]), grid(("", ""), figures), lines(["What to do next:", *next_])]
+
+
+def _figure_rows(document: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Per figure its title, that of the original and that of each release."""
+    return [
+        (one["title"], "" if one["before"] is None else _FORMS[one["form"]](one["before"]),
+         *(estimate_text(each, one["form"]) for each in one["after"]))
+        for one in document["headlines"]
+    ]  # fmt: skip
 
 
 def _frontier_parts(document: dict[str, Any]) -> list[str]:
