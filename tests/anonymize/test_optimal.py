@@ -181,6 +181,43 @@ def test_the_optimum_is_that_of_exhaustive_search(search, case, table, suppressi
     assert (found.best.suppressed, found.best.levels) == (expected[1], expected[3])
 
 
+AGAINST = {
+    "t": (
+        TCloseness(0.3, "s", reference="original"),
+        lambda m, a: distance(m, a) <= Fraction(3, 10),
+    ),
+    "delta": (
+        DeltaDisclosure(1, "s", base=2, reference="original"),
+        lambda m, a: within_delta(m, a, absent=False),
+    ),
+    "relaxed delta": (
+        DeltaDisclosure(1, "s", base=2, absent="ignored", reference="original"),
+        lambda m, a: within_delta(m, a, absent=True),
+    ),
+    "beta": (BetaLikeness(0.5, "s", reference="original"), within_beta),
+    "enhanced beta": (
+        BetaLikeness(0.5, "s", kind="enhanced", reference="original"),
+        lambda m, a: within_beta(m, a, capped=True),
+    ),
+}
+
+
+@pytest.mark.parametrize("search", [optimal.scan, optimal.branch], ids=["scan", "branch"])
+@pytest.mark.parametrize("case", AGAINST)
+@settings(RELAXED, max_examples=40)
+@given(table=tables(), suppression=st.sampled_from([0.0, 0.1, 0.25, 0.6, 1.0]))
+def test_against_the_original_table_the_optimum_is_exhaustive_too(search, case, table, suppression):
+    rows, quasi, trees = table
+    model, holds = AGAINST[case]
+    limit = int(Fraction(str(suppression)) * len(rows))
+    expected = brute.best(rows, quasi, trees, (lambda m: holds(m, rows),), limit=limit)
+    found = search(as_problem(rows, quasi, trees, [model], "loss", suppression))
+    assert (found.best is None) == (expected is None)
+    if expected is not None:
+        assert found.best.value == pytest.approx(expected[4], abs=1e-9)
+        assert (found.best.suppressed, found.best.levels) == (expected[1], expected[3])
+
+
 @pytest.mark.parametrize("case", ["k", "t"])
 @pytest.mark.parametrize("metric", list(METRICS))
 @settings(RELAXED, max_examples=30)

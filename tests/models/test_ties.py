@@ -161,7 +161,8 @@ def test_sparse_classes_over_many_places_agree_with_the_definition(counts):
     for place, count in enumerate(counts[0][:2]):
         sparse[place * 17 + counts[0][2]] = count + 1
     counts = [sparse, *(one for one in counts[1:] if any(one))]
-    moved, full = t_closeness.ordered_distance(counted(*counts).histograms["s"], "s")
+    values = counted(*counts).histograms["s"]
+    moved, full = t_closeness.ordered_distance(values, values.totals(), "s")
     total = [sum(column) for column in zip(*counts, strict=True)]
     held = [i for i, c in enumerate(total) if c]
     size = sum(total)
@@ -182,7 +183,7 @@ def test_machine_and_python_integers_give_the_same(name):
     for factor in (1, huge):
         scaled = counted(*(tuple(c * factor for c in one) for one in counts)).histograms["s"]
         distance = getattr(t_closeness, name if name == "hierarchical" else f"{name}_distance")
-        moved, full = distance(replace(scaled, hierarchy=tree), "s")
+        moved, full = distance(replace(scaled, hierarchy=tree), scaled.totals(), "s")
         found.append([Fraction(int(a), int(b)) for a, b in zip(moved, full, strict=True)])
     assert found[0] == found[1]
 
@@ -191,14 +192,15 @@ def test_a_hierarchy_without_one_root_gets_one():
     # Values 0 and 1 under a, 2 under b, nothing above: a third moves half way, a third all the way.
     tree = from_levels([[0, 1, 2], ["a", "a", "b"]], other_leaves=[[]] * 2)
     classes = counted((1, 0, 0), (0, 1, 0), (0, 0, 1))
-    moved, full = t_closeness.hierarchical(replace(classes.histograms["s"], hierarchy=tree), "s")
+    values = replace(classes.histograms["s"], hierarchy=tree)
+    moved, full = t_closeness.hierarchical(values, values.totals(), "s")
     assert Fraction(int(moved[0]), int(full[0])) == Fraction(1, 2)
     assert Fraction(int(moved[2]), int(full[2])) == Fraction(2, 3)
 
 
 def test_a_distance_without_hierarchy_is_refused():
     with pytest.raises(SchemaError, match="no hierarchy"):
-        t_closeness.hierarchical(counted((1, 0)).histograms["s"], "s")
+        t_closeness.hierarchical(counted((1, 0)).histograms["s"], np.array([1, 0]), "s")
 
 
 def test_missing_statistics_are_our_fault():

@@ -273,6 +273,11 @@ def group_by_clusters(
             "Promises that compare with a population need labels that are true for every row: "
             "use method='optimal' or 'local'."
         )
+    if any(model.original for model in models):
+        raise PrivacyError(
+            "Promises against the original table need labels that are true for every row: use "
+            "method='optimal' or 'local'."
+        )
     least = least_size(models)
     if least > len(table):
         raise UnsatisfiableError(

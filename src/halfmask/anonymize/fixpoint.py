@@ -11,7 +11,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from halfmask.errors import UnsatisfiableError
+from halfmask.errors import PrivacyError, UnsatisfiableError
 from halfmask.models.needs import leave_out_entries, prepare
 from halfmask.release.partition import Perturbation
 from halfmask.table.hierarchies.builders import columns_following, labels_stay
@@ -60,6 +60,12 @@ def search_until_stable(
     room, gone = allowed - (0 if beyond else unserved), 0
     while True:
         reduced = rows.rows < everybody
+        if reduced and any(model.original for model in models):
+            raise PrivacyError(
+                f"{everybody - rows.rows:,} rows have to be left out before the search, so that "
+                "nothing can be compared with the original table: ask with reference='release', "
+                f"{DECLARE}."
+            )
         try:
             found = search(rows, Fraction(room - gone, rows.rows) if reduced else suppression)
         except UnsatisfiableError as error:

@@ -206,6 +206,10 @@ def _require_kept(done: _Done, table: Table, models: Sequence[Model], own: int) 
             "A promise that compares with a population cannot be checked on masked rows: use "
             "anonymize."
         )
+    if any(model.original for model in models):
+        raise PrivacyError(
+            "A promise against the original table cannot be checked on masked rows: use anonymize."
+        )
     found: list[Verdict] = []
     for one in (rows, with_true_values(table, rows, done.source, models)):
         ready = prepare(one, models)

@@ -100,8 +100,8 @@ def check(
 def recorded_models(schema: Schema) -> tuple[Model, ...]:
     """The promises that a release file states of itself and that its rows can be held to.
 
-    What people demanded for themselves did not leave with them, nor did a population: where there
-    is nothing else, it is the size of the smallest class.
+    What people demanded for themselves did not leave with them, nor did a population or the
+    original table: where there is nothing else, it is the size of the smallest class.
     """
     known = {model.family: model for model in known_models()}
     out = []
@@ -113,7 +113,7 @@ def recorded_models(schema: Schema) -> tuple[Model, ...]:
         needed = {one.name for one, _ in parameters(known[family]) if is_required(one)}
         if needed <= set(given) <= names:
             out.append(known[family](**given))
-    found = tuple(model for model in out if not model.policy)
+    found = tuple(model for model in out if not model.policy and not model.original)
     smallest = schema.release.get("smallest")
     if found or not isinstance(smallest, int) or smallest < 2:
         return found

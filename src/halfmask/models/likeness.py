@@ -19,13 +19,24 @@ from halfmask.models.exact import (
     log_bounds,
     power_bounds,
 )
-from halfmask.models.statistics import all_per_class, histogram, lifts, pass_empty, reduce
+from halfmask.models.statistics import (
+    ORIGINAL,
+    ORIGINAL_NOTE,
+    Reference,
+    all_per_class,
+    histogram,
+    lifts,
+    pass_empty,
+    reduce,
+    reference_totals,
+)
 from halfmask.models.verdict import (
     SOUGHT_AGAINST_ALL,
     Model,
     Option,
     Verdict,
     Words,
+    compared_rows,
     judge,
     number,
     register,
@@ -50,12 +61,12 @@ _SAFE = 2**62
 # share u of the value, u growing with p. Of n rows of a class, c of which hold the value, x leave,
 # x(v) of each value: c(v) - x(v) <= u(v) (n - x) for each v. Summed over the values,
 # x >= f(x) = sum max(0, c(v) - u(v) (n - x)). As f grows with x, f(0), f(f(0)) ... are lower
-# bounds too. For one value it is x >= (c - u n) / (1 - u).
+# bounds too. For one value it is x >= (c - u n) / (1 - u). Against the original table no share
+# moves, whatever is lost: L = 0.
 
 
-def _shares(values: Histogram, limit: int) -> NDArray[np.float64]:
+def _shares(total: NDArray[np.int64], limit: int) -> NDArray[np.float64]:
     """Per value, the largest share that it can have when at most ``limit`` rows are lost."""
-    total = values.totals()
     return np.minimum(total / max(int(total.sum()) - limit, 1), 1.0)
 
 
@@ -114,6 +125,8 @@ class DeltaDisclosure(Model):
         base: of the logarithm; ``None``: natural.
         absent: whether a value that a class lacks ``"fails"`` (the original definition) or is
             ``"ignored"`` (the usual relaxed one).
+        reference: ``"release"``: all rows are those that leave; ``"original"``: those of the table
+            that the search began with, so that suppressed rows count.
 
     Example:
         >>> DeltaDisclosure(1, "disease", absent="ignored").name
@@ -121,15 +134,15 @@ class DeltaDisclosure(Model):
     """
 
     family: ClassVar[str] = "delta-disclosure"
-    relative: ClassVar[bool] = True
     option: ClassVar[Option] = Option(
         "delta-disclosure",
         "delta-disclosure; ABSENT: a value that a class lacks fails or is ignored.",
         "delta-disclosure: delta at most",
     )
     words: ClassVar[Words] = Words(
-        "No class makes a sensitive value much likelier or unlikelier than in the whole release: "
-        "the logarithm of the change stays below delta.",
+        "No class makes a sensitive value much likelier or unlikelier than in the whole release "
+        "(or, where the promise names it, in the original table): the logarithm of the change "
+        "stays below delta.",
         SOUGHT_AGAINST_ALL,
         "With a large delta a value can become certain although the promise holds.",
         "at most",
@@ -142,11 +155,23 @@ class DeltaDisclosure(Model):
         default="fails",
         metadata=word("A value that a class lacks", fails="fails", ignored="is ignored"),
     )
+    reference: Reference = field(default="release", metadata=compared_rows())
 
     @property
     def name(self) -> str:
         """The model; the relaxed definition says so."""
-        return self.family if self.absent == "fails" else f"relaxed {self.family}"
+        name = self.family if self.absent == "fails" else f"relaxed {self.family}"
+        return f"{name} {ORIGINAL}" if self.original else name
+
+    @property
+    def relative(self) -> bool:
+        """Whether other classes that leave or stay change what a class is compared with."""
+        return self.reference == "release"
+
+    @property
+    def original(self) -> bool:
+        """Whether the reference is the original table."""
+        return self.reference == "original"
 
     @property
     def monotone(self) -> bool:
@@ -159,14 +184,15 @@ class DeltaDisclosure(Model):
     def passes(self, classes: Classes) -> NDArray[np.bool_]:
         """Tell for each class whether every value keeps within the bound."""
         values = histogram(classes, self.column)
-        here, everywhere = lifts(values)
+        total = reference_totals(values, self.reference)
+        here, everywhere = lifts(values, total)
         # A quotient above the lower bound of b^delta is not proven to lie below b^delta.
         bound = self._factor()[0]
         passing = all_per_class(
             values, is_below(here, everywhere, bound) & is_below(everywhere, here, bound)
         )
         if self.absent == "fails":
-            passing &= np.diff(values.starts) == np.count_nonzero(values.totals())
+            passing &= np.diff(values.starts) == np.count_nonzero(total)
         return pass_empty(classes, passing)
 
     def check(self, classes: Classes) -> Verdict:
@@ -178,7 +204,7 @@ class DeltaDisclosure(Model):
             self.passes(classes),
             required=self.delta,
             achieved=self._achieved(classes, values),
-            note=self._note(values),
+            note=" ".join(filter(None, (self._note(values), ORIGINAL_NOTE * self.original))),
         )
 
     def unavoidable(self, classes: Classes, limit: int) -> NDArray[np.int64]:
@@ -189,16 +215,19 @@ class DeltaDisclosure(Model):
         keeps at most c / w rows.
         """
         values = histogram(classes, self.column)
+        total = reference_totals(values, self.reference)
+        limit = 0 if self.original else limit
         factor = float(min(self._factor()[1], _HUGE))
         least = None
         if self.absent == "fails":
-            total = values.totals()
             remaining = max(int(total.sum()) - limit, 1)
             least = np.maximum(total - limit, 0) / remaining / factor
-        return _surplus(values, _shares(values, limit) * factor, least)
+        return _surplus(values, _shares(total, limit) * factor, least)
 
     def survivors(self, classes: Classes, kept: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
         """The classes of ``kept`` that stay when those that fail leave, again and again."""
+        if self.original:
+            return None
         values = histogram(classes, self.column)
         complete = self.absent == "fails"
         return _survivors(values, kept, self._factor()[0], downward=True, complete=complete)
@@ -208,10 +237,11 @@ class DeltaDisclosure(Model):
         return _bounds(fraction(self.delta), None if self.base is None else fraction(self.base))
 
     def _achieved(self, classes: Classes, values: Histogram) -> float:
+        total = reference_totals(values, self.reference)
         lengths = np.diff(values.starts)[classes.rows > 0]
-        if self.absent == "fails" and (lengths < np.count_nonzero(values.totals())).any():
+        if self.absent == "fails" and (lengths < np.count_nonzero(total)).any():
             return math.inf
-        here, everywhere = lifts(values)
+        here, everywhere = lifts(values, total)
         widest = max(largest(here, everywhere), largest(everywhere, here), Fraction(1))
         if self.base is None:
             return math.log(widest)
@@ -222,7 +252,7 @@ class DeltaDisclosure(Model):
 
     def _note(self, values: Histogram) -> str:
         """Say for how many values even certainty would keep within the bound: p b^delta > 1."""
-        total = values.totals()
+        total = reference_totals(values, self.reference)
         total = total[total > 0]
         size = np.full(len(total), total.sum())
         free = int(np.count_nonzero(is_below(size, total, self._factor()[1])))
@@ -252,6 +282,8 @@ class BetaLikeness(Model):
         beta: the largest gain (q - p) / p, above 0.
         column: the sensitive column.
         kind: ``"basic"``, or ``"enhanced"``, which also caps the gain of frequent values.
+        reference: ``"release"``: all rows are those that leave; ``"original"``: those of the table
+            that the search began with, so that suppressed rows count.
 
     Example:
         >>> BetaLikeness(1, "disease", kind="enhanced").name
@@ -260,13 +292,12 @@ class BetaLikeness(Model):
 
     family: ClassVar[str] = "beta-likeness"
     monotone: ClassVar[bool] = True  # a share in a merged class lies between those of its parts
-    relative: ClassVar[bool] = True
     option: ClassVar[Option] = Option(
         "beta", "beta-likeness; KIND: basic or enhanced.", "beta-likeness: beta at most"
     )
     words: ClassVar[Words] = Words(
-        "No class makes a sensitive value likelier than in the whole release by more than the "
-        "factor beta allows.",
+        "No class makes a sensitive value likelier than in the whole release (or, where the "
+        "promise names it, in the original table) by more than the factor beta allows.",
         SOUGHT_AGAINST_ALL,
         "That a value becomes less likely is not bounded.",
         "at most",
@@ -277,19 +308,32 @@ class BetaLikeness(Model):
     kind: Literal["basic", "enhanced"] = field(
         default="basic", metadata=word("Which beta-likeness", basic="basic", enhanced="enhanced")
     )
+    reference: Reference = field(default="release", metadata=compared_rows())
 
     @property
     def name(self) -> str:
         """The kind and the model."""
-        return f"{self.kind} {self.family}"
+        name = f"{self.kind} {self.family}"
+        return f"{name} {ORIGINAL}" if self.original else name
+
+    @property
+    def relative(self) -> bool:
+        """Whether other classes that leave or stay change what a class is compared with."""
+        return self.reference == "release"
+
+    @property
+    def original(self) -> bool:
+        """Whether the reference is the original table."""
+        return self.reference == "original"
 
     def passes(self, classes: Classes) -> NDArray[np.bool_]:
         """Tell for each class whether no value gains too much."""
         values = histogram(classes, self.column)
-        here, everywhere = lifts(values)
+        total = reference_totals(values, self.reference)
+        here, everywhere = lifts(values, total)
         passing = all_per_class(values, at_most(here, everywhere, 1 + fraction(self.beta)))
         if self.kind == "enhanced":
-            passing &= _within_caps(values)
+            passing &= _within_caps(values, total)
         return pass_empty(classes, passing)
 
     def unavoidable(self, classes: Classes, limit: int) -> NDArray[np.int64]:
@@ -298,7 +342,8 @@ class BetaLikeness(Model):
         With u = p (1 + beta) or p (1 + min(beta, -ln p)): both grow with p.
         """
         values = histogram(classes, self.column)
-        share = _shares(values, limit)
+        total = reference_totals(values, self.reference)
+        share = _shares(total, 0 if self.original else limit)
         most = share * (1 + float(min(fraction(self.beta), _HUGE)))
         if self.kind == "enhanced":
             most = np.minimum(most, share * (1 - np.log(np.where(share > 0, share, 1.0))))
@@ -306,6 +351,8 @@ class BetaLikeness(Model):
 
     def survivors(self, classes: Classes, kept: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
         """The classes of ``kept`` that stay when those that fail leave, again and again."""
+        if self.original:
+            return None
         values = histogram(classes, self.column)
         return _survivors(values, kept, 1 + fraction(self.beta), capped=self.kind == "enhanced")
 
@@ -315,24 +362,25 @@ class BetaLikeness(Model):
         With the enhanced kind it is infinite where a gain exceeds -ln p: no beta allows that.
         """
         values = histogram(classes, self.column)
-        capped = self.kind == "enhanced" and not bool(_within_caps(values).all())
-        gain = max(largest(*lifts(values)) - 1, Fraction(0))
+        total = reference_totals(values, self.reference)
+        capped = self.kind == "enhanced" and not bool(_within_caps(values, total).all())
+        gain = max(largest(*lifts(values, total)) - 1, Fraction(0))
         return judge(
             self,
             classes,
             self.passes(classes),
             required=self.beta,
             achieved=math.inf if capped else gain,
+            note=ORIGINAL_NOTE if self.original else "",
         )
 
 
-def _within_caps(values: Histogram) -> NDArray[np.bool_]:
+def _within_caps(values: Histogram, total: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Tell for each class whether q <= p (1 - ln p) for all its values.
 
     In counts: c <= n p (1 - ln p). Floats decide what lies clear of that limit; for the others a
     lower bound of 55 digits does.
     """
-    total = values.totals()
     size = int(total.sum())
     share = np.maximum(total, 1) / max(size, 1)
     rows = np.repeat(reduce(np.add, values.counts, values.starts), np.diff(values.starts))

@@ -213,8 +213,8 @@ def read_models(
         InputError: an entry is not written as it should be, or no model is named.
 
     Example:
-        >>> read_models({"k": 5, "t": ["disease=0.2:equal"]})
-        [KAnonymity(k=5), TCloseness(t=0.2, column='disease', distance='equal', missing='unknown')]
+        >>> read_models({"k": 5, "l": ["disease=2"]})[0]
+        KAnonymity(k=5)
     """
     made = [model for found in _read(given, mark, population, several=False) for model in found]
     if not made and needed:

@@ -70,18 +70,35 @@ def smallest_classes(classes: Classes, at: NDArray[np.int64], rows: int) -> NDAr
     return ordered[: int(np.searchsorted(np.cumsum(classes.rows[ordered]), rows)) + 1]
 
 
-def lifts(values: Histogram) -> tuple[NDArray[Any], NDArray[Any]]:
+Reference = Literal["release", "original"]
+ORIGINAL = "against the original table"
+ORIGINAL_NOTE = (
+    "Compared with all rows of the table that the search began with, also those that do not leave: "
+    "the release alone cannot show it."
+)
+
+
+def reference_totals(values: Histogram, reference: Reference) -> NDArray[np.int64]:
+    """How often each value occurs in the rows that classes are compared with."""
+    if reference == "release":
+        return values.totals()
+    if values.reference is None:
+        raise InternalError("The rows of the original table were not counted.")
+    return values.reference
+
+
+def lifts(values: Histogram, total: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Per entry, how much more frequent the value is in its class than in all rows.
 
-    With q its share in the class and p its share in all rows, q / p is the first over the second
-    number that this gives; both are integers.
+    With q its share in the class and p its share in all rows, of which ``total`` hold each value,
+    q / p is the first over the second number that this gives; both are integers.
     """
     rows: NDArray[Any] = reduce(np.add, values.counts, values.starts)
-    size, counts = int(values.counts.sum()), values.counts
+    size, counts = int(total.sum()), values.counts
     if size >= _SQUARES_FIT:
         rows, counts = rows.astype(object), counts.astype(object)
     n = np.repeat(rows, np.diff(values.starts))
-    return counts * size, values.totals()[values.values] * n
+    return counts * size, total[values.values] * n
 
 
 def all_per_class(values: Histogram, entries: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -11,10 +11,14 @@ from halfmask.errors import SchemaError
 from halfmask.models.exact import at_most, fraction, largest
 from halfmask.models.statistics import (
     MISSING_NOTE,
+    ORIGINAL,
+    ORIGINAL_NOTE,
     Missing,
+    Reference,
     occupied_classes,
     pass_empty,
     reduce,
+    reference_totals,
     value_histogram,
 )
 from halfmask.models.verdict import (
@@ -24,6 +28,7 @@ from halfmask.models.verdict import (
     Option,
     Verdict,
     Words,
+    compared_rows,
     judge,
     missing_values,
     number,
@@ -67,6 +72,8 @@ class TCloseness(Model):
             a declared order, else equal.
         missing: ``"unknown"``: missing values protect nobody and are not counted; ``"value"``: they
             count as one more value.
+        reference: ``"release"``: all rows are those that leave; ``"original"``: those of the table
+            that the search began with, so that suppressed rows count.
 
     Example:
         >>> TCloseness(0.2, "disease").name
@@ -75,7 +82,6 @@ class TCloseness(Model):
 
     family: ClassVar[str] = "t-closeness"
     monotone: ClassVar[bool] = True  # the distance to a fixed Q is convex
-    relative: ClassVar[bool] = True
     option: ClassVar[Option] = Option(
         "t",
         "t-closeness; DISTANCE: equal, ordered or hierarchical.",
@@ -83,8 +89,8 @@ class TCloseness(Model):
         common=True,
     )
     words: ClassVar[Words] = Words(
-        "In every class the sensitive column is distributed almost as in the whole release: at "
-        "most the distance t apart.",
+        "In every class the sensitive column is distributed almost as in the whole release (or, "
+        "where the promise names it, in the original table): at most the distance t apart.",
         SOUGHT_AGAINST_ALL,
         "What the whole release tells about everybody in it stays told.",
         "at most",
@@ -96,11 +102,23 @@ class TCloseness(Model):
         default=None, metadata=word("How t measures", **DISTANCE_WORDS)
     )
     missing: Missing = field(default="unknown", metadata=missing_values())
+    reference: Reference = field(default="release", metadata=compared_rows())
 
     @property
     def name(self) -> str:
         """The model and its distance."""
-        return f"{self.family} ({self.distance or 'equal'} distance)"
+        against = f", {ORIGINAL}" if self.original else ""
+        return f"{self.family} ({self.distance or 'equal'} distance{against})"
+
+    @property
+    def relative(self) -> bool:
+        """Whether other classes that leave or stay change what a class is compared with."""
+        return self.reference == "release"
+
+    @property
+    def original(self) -> bool:
+        """Whether the reference is the original table."""
+        return self.reference == "original"
 
     def settled(self, table: Table) -> TCloseness:
         """With the distance that fits the column, where none is named."""
@@ -135,7 +153,7 @@ class TCloseness(Model):
 
     def _moved(self, classes: Classes) -> Ratio:
         way = self._distance(value_histogram(classes, self.column, self.missing))
-        return distances(classes, self.column, way, self.missing)
+        return distances(classes, self.column, way, self.missing, self.reference)
 
     def kernel_demand(self, table: Table) -> KernelDemand | None:
         """The equal distance; kernels know no other."""
@@ -150,10 +168,13 @@ class TCloseness(Model):
 
         Losing a share s of all rows moves the table's distribution by at most s, and the rows that
         a class keeps lie within t of it, so a class at distance d loses at least the share
-        (d - t - s) / (1 - t - s) of its rows; both of the rows whose value counts.
+        (d - t - s) / (1 - t - s) of its rows; both of the rows whose value counts. Against the
+        original table nothing moves: s = 0.
         """
         values = value_histogram(classes, self.column, self.missing)
-        total, nothing = values.totals(), np.zeros(len(classes), dtype=np.int64)
+        total = reference_totals(values, self.reference)
+        nothing = np.zeros(len(classes), dtype=np.int64)
+        limit = 0 if self.original else limit
         if self._distance(values) == "ordered" and total[total > 0].min(initial=limit + 1) <= limit:
             return nothing  # a value could vanish, which would change the scale
         moved, full = self._moved(classes)
@@ -168,6 +189,8 @@ class TCloseness(Model):
         """The classes of ``kept`` that stay when those that fail leave, again and again."""
         from halfmask.kernels import survivors
 
+        if self.original:
+            return None
         values, t = value_histogram(classes, self.column, self.missing), fraction(self.t)
         way = self._distance(values)
         maps = np.arange(values.domain, dtype=np.int32)[None]
@@ -192,6 +215,7 @@ class TCloseness(Model):
         """Return the verdict on ``classes``; achieved is the largest distance."""
         values = value_histogram(classes, self.column, self.missing)
         live = occupied_classes(classes)
+        notes = [MISSING_NOTE] * (self.missing == "value") + [ORIGINAL_NOTE] * self.original
         moved, full = self._moved(classes)
         return judge(
             replace(self, distance=self._distance(values)),
@@ -199,7 +223,7 @@ class TCloseness(Model):
             pass_empty(classes, at_most(moved, full, fraction(self.t))),
             required=self.t,
             achieved=largest(moved[live], full[live]),
-            note=MISSING_NOTE if self.missing == "value" else "",
+            note=" ".join(notes),
         )
 
 
@@ -226,10 +250,9 @@ _WRITTEN_OUT = 256  # up to so many ordered values a class is written out value 
 Ratio = tuple["NDArray[Any]", "NDArray[Any]"]
 
 
-def equal_distance(values: Histogram, column: str) -> Ratio:  # noqa: ARG001 - one signature for all three
+def equal_distance(values: Histogram, total: NDArray[np.int64], column: str) -> Ratio:  # noqa: ARG001 - one signature for all three
     """The distance where every two values are equally far apart: half the sum of differences."""
-    total = values.totals()
-    rows, size = _sizes(values.counts, values.starts, factor=4)
+    rows, size = _sizes(values, total, factor=4)
     full = 2 * size * rows
     if rows.dtype != object:
         from halfmask.kernels import distance
@@ -242,13 +265,12 @@ def equal_distance(values: Histogram, column: str) -> Ratio:  # noqa: ARG001 - o
     return _differences(values.values, counts, values.starts, total, rows, size), full
 
 
-def ordered_distance(values: Histogram, column: str) -> Ratio:  # noqa: ARG001
+def ordered_distance(values: Histogram, total: NDArray[np.int64], column: str) -> Ratio:  # noqa: ARG001
     """The distance over values in their order: the running sums' differences, by (m - 1)."""
-    total = values.totals()
     order = np.flatnonzero(total)
     places = (np.cumsum(total > 0) - 1)[values.values]
     reached = np.cumsum(total[order])
-    rows, size = _sizes(values.counts, values.starts, factor=4 * max(len(order), 1))
+    rows, size = _sizes(values, total, factor=4 * max(len(order), 1))
     full = max(len(order) - 1, 1) * size * rows
     if rows.dtype != object:
         from halfmask.kernels import distance
@@ -266,7 +288,7 @@ def ordered_distance(values: Histogram, column: str) -> Ratio:  # noqa: ARG001
     return moved, full
 
 
-def hierarchical(values: Histogram, column: str) -> Ratio:
+def hierarchical(values: Histogram, total: NDArray[np.int64], column: str) -> Ratio:
     """The distance over a hierarchy: the mean over its levels of the equal distance there.
 
     Li's recursion charges height(N) / H * min(surplus, lack) at each label N; as twice the minimum
@@ -280,12 +302,12 @@ def hierarchical(values: Histogram, column: str) -> Ratio:
             "declare one in the schema."
         )
     levels = _levels(tree)
-    maps, total = tree.maps[:levels], values.totals()
+    maps = tree.maps[:levels]
     known = max(len(labels) for labels in tree.labels)
     totals = np.zeros((len(maps), known), dtype=np.int64)
     for level, labels in enumerate(maps):
         np.add.at(totals[level], labels, total)
-    rows, size = _sizes(values.counts, values.starts, factor=4 * levels)
+    rows, size = _sizes(values, total, factor=4 * levels)
     full = 2 * levels * size * rows
     if rows.dtype != object:
         from halfmask.kernels import distance
@@ -339,21 +361,25 @@ def _differences(
     return np.asarray(inside + missing * rows)
 
 
-def _sizes(
-    counts: NDArray[np.int64], starts: NDArray[np.int64], *, factor: int
-) -> tuple[NDArray[Any], int]:
+def _sizes(values: Histogram, total: NDArray[np.int64], *, factor: int) -> tuple[NDArray[Any], int]:
     """Rows per class and in all, as Python's integers where machine integers could overflow."""
-    rows: NDArray[Any] = reduce(np.add, counts, starts)
-    size = int(counts.sum())
+    rows: NDArray[Any] = reduce(np.add, values.counts, values.starts)
+    size = int(total.sum())
     if factor * size * size >= _SAFE:
         rows = rows.astype(object)
     return rows, size
 
 
-def distances(classes: Classes, column: str, distance: str, missing: Missing) -> Ratio:
+def distances(
+    classes: Classes,
+    column: str,
+    distance: str,
+    missing: Missing,
+    reference: Reference = "release",
+) -> Ratio:
     """The distance of each class, where a class of which no value counts is as far as can be."""
     values = value_histogram(classes, column, missing)
-    moved, full = DISTANCES[distance](values, column)
+    moved, full = DISTANCES[distance](values, reference_totals(values, reference), column)
     silent = np.diff(values.starts) == 0
     return np.where(silent, 1, moved), np.where(silent, 1, full)
 

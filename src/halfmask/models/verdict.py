@@ -147,6 +147,11 @@ def missing_values() -> dict[str, Parameter]:
     return word("Missing values", unknown="protect nobody", value="count as a value")
 
 
+def compared_rows() -> dict[str, Parameter]:
+    """Which rows a class is compared with."""
+    return word("Compared with", release="the rows that leave", original="the original table")
+
+
 def everybody() -> dict[str, Parameter]:
     """The table of a population."""
     return {"parameter": Parameter("population")}
@@ -192,7 +197,8 @@ KNOWN = "The attacker knows that a person is in the table, and this person's qua
 KNOWN_ONLY = f"{KNOWN}, but nothing else of the row."
 SOUGHT = f"{KNOWN}, and looks for the sensitive value."
 SOUGHT_AGAINST_ALL = (
-    f"{SOUGHT} The distribution in the whole release is taken to be known to everybody."
+    f"{SOUGHT} The distribution in the whole release (or, where the promise names it, in the "
+    "original table) is taken to be known to everybody."
 )
 
 
@@ -350,6 +356,11 @@ class Model(Protocol):
     @property
     def relative(self) -> bool:
         """Whether a class is compared with all rows, so that it depends on the other classes."""
+        return False
+
+    @property
+    def original(self) -> bool:
+        """Whether a class is compared with rows of the table that may not leave."""
         return False
 
     @property

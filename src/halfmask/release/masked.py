@@ -405,6 +405,10 @@ def seal_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRelea
             "A promise that compares with a population cannot be checked on masked rows: use "
             "anonymize."
         )
+    if any(model.original for model in candidate.models):
+        raise PrivacyError(
+            "A promise against the original table cannot be checked on masked rows: use anonymize."
+        )
     places = np.arange(len(rows))
     quasi = held.arrow.select(list(held.schema.quasi))
     none = Perturbation({}, quasi, {})

@@ -61,7 +61,7 @@ def recheck_models(
         kept: which of them leave, in the order of ``quasi``.
         recoding: how a population table is generalized alongside.
         tied: whose row each is, where something that leaves ties the rows of a person together.
-        counts: how many rows each of ``kept`` stands for; None: one.
+        counts: how many rows each of ``table`` stands for; None: one.
     """
     labels = [encode_labels(column) for column in quasi.columns]
     alone = _ids(labels, len(kept))
@@ -125,7 +125,7 @@ def count_published(
     unplaced = 0
     if counts is not None and (model.population is not None or model.weighted):
         raise InternalError("Rows that stay elsewhere cannot be held against a population.")
-    held = ones(own) if counts is None else counts
+    held = ones(own) if counts is None else counts[kept]
     if model.population is not None:
         if isinstance(recoding, RowPartition | Perturbation):
             raise InternalError("Without a recoding nobody of a population can be placed.")
@@ -517,24 +517,38 @@ def _histogram(
     kept: NDArray[np.int64],
     name: str,
     grouped: tuple[NDArray[Any], int],
-    held: NDArray[np.int64] | None,
+    counts: NDArray[np.int64] | None,
 ) -> Histogram:
     ids, count = grouped
     pairs = pa.table({_ID: ids, "value": table.encode(name).codes[kept]})
-    if held is None:
+    if counts is None:
         found = pairs.group_by([_ID, "value"]).aggregate([([], "count_all")])
     else:
-        found = pairs.append_column("rows", pa.array(held)).group_by([_ID, "value"])
+        found = pairs.append_column("rows", pa.array(counts[kept])).group_by([_ID, "value"])
         found = found.aggregate([("rows", "sum")]).rename_columns([_ID, "value", "count_all"])
     counted = found.sort_by([(_ID, "ascending"), ("value", "ascending")])
     owners = counted[_ID].to_numpy()
+    facts = value_facts(table, name)
     return Histogram(
         starts=np.searchsorted(owners, np.arange(count + 1)).astype(np.int64),
         values=counted["value"].to_numpy().astype(np.int32),
         counts=counted["count_all"].to_numpy().astype(np.int64),
-        **value_facts(table, name),
+        **facts,
         people=people_by_demand(table, name, kept),
+        reference=_everyone(table, name, facts["domain"], counts),
     )
+
+
+def _everyone(
+    table: Table, name: str, domain: int, counts: NDArray[np.int64] | None
+) -> NDArray[np.int64]:
+    """How many rows of the whole table hold each value, those that do not leave among them."""
+    codes = pa.array(table.encode(name).codes)
+    rows = pa.array(ones(len(codes)) if counts is None else counts)
+    each = pa.table({"value": codes, "rows": rows}).group_by("value").aggregate([("rows", "sum")])
+    found = np.zeros(domain, dtype=np.int64)
+    found[each["value"].to_numpy()] = each["rows_sum"].to_numpy()
+    return found
 
 
 def _population(recoding: Recoding, population: Table) -> tuple[list[pa.Array], int]:

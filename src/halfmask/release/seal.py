@@ -187,8 +187,8 @@ def _seal_table(candidate: Candidate) -> Release:
     if isinstance(recoding, RowPartition):
         require_round_bounds(recoding, table, quasi, kept, candidate.models)
     leaving = picked(counts, kept)
-    weighed = None if elsewhere is None else leaving
-    found, ids = recheck_models(candidate.models, quasi, table, kept, recoding, counts=weighed)
+    every = None if elsewhere is None else counts
+    found, ids = recheck_models(candidate.models, quasi, table, kept, recoding, counts=every)
     require_verdicts(found, expected=rows_in(leaving))
     tokens = None
     if candidate.pseudonym is not None:
@@ -196,7 +196,6 @@ def _seal_table(candidate: Candidate) -> Release:
         whose = table.encode(str(table.schema.person)).codes[kept]
         found, ids = recheck_models(candidate.models, quasi, table, kept, recoding, tied=whose)
         require_tied(found)
-    every = None if elsewhere is None else counts
     own = enforce_demands(table, kept, ids, candidate.models, candidate.demands, every)
     own = own or _left_out_statement(candidate)
     unpromised = () if own is None else own.unpromised(candidate.models)
@@ -305,6 +304,8 @@ def _require_shape(candidate: Candidate) -> None:
     everybody = candidate.everybody + candidate.left_out
     if candidate.left_out < 0:
         raise InternalError("The candidate leaves out fewer rows than none.")
+    if candidate.left_out and any(model.original for model in candidate.models):
+        raise InternalError("The original table cannot be counted without the rows left out.")
     if limit is not None and out + candidate.left_out > Fraction(str(limit)) * everybody:
         raise InternalError("The candidate suppresses more rows than allowed.")
 

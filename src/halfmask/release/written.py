@@ -203,7 +203,7 @@ def _require_models(
     """Check promises again on the groups of the written rows, where these alone decide."""
     shown, counts = found
     table = candidate.table
-    models = [m for m in candidate.models if not m.policy and not m.units]
+    models = [m for m in candidate.models if not (m.policy or m.units or m.original)]
     if not models or table.schema.person is not None:
         return
     schema = without_policies(table.schema)

@@ -51,6 +51,8 @@ class Histogram:
         labels: the values themselves, by code; their order is the ascending or the declared one.
         people: of a demand, per value code, how many people state it in all classes together; None
             where every row is another person.
+        reference: per value code, how many rows hold it in the table that a search began with,
+            also those that do not leave; None where nobody counted them.
     """
 
     starts: NDArray[np.int64]
@@ -61,6 +63,7 @@ class Histogram:
     hierarchy: Hierarchy | None = None
     labels: pa.Array | None = None
     people: NDArray[np.int64] | None = None
+    reference: NDArray[np.int64] | None = None
 
     @property
     def owners(self) -> NDArray[np.int64]:
@@ -77,20 +80,22 @@ class Histogram:
         """The same column in other classes (``replace`` takes longer than a small search step)."""
         return Histogram(
             starts, values, counts, self.domain, self.numbers, self.hierarchy, self.labels,
-            self.people,
+            self.people, self.reference,
         )  # fmt: skip
 
     def known(self) -> Histogram:
         """The same without the missing value, which tells nobody apart and hides nobody."""
         if self.labels is None or not self.labels.null_count:
             return self
-        present = self.labels.is_valid().to_numpy(zero_copy_only=False)[self.values]
+        valid = self.labels.is_valid().to_numpy(zero_copy_only=False)
+        present = valid[self.values]
         before = np.concatenate(([0], np.cumsum(present)))
         return replace(
             self,
             starts=before[self.starts],
             values=self.values[present],
             counts=self.counts[present],
+            reference=None if self.reference is None else np.where(valid, self.reference, 0),
         )
 
     def select(self, mask: NDArray[np.bool_]) -> Histogram:
@@ -461,7 +466,10 @@ def classes_by_id(
             small, count, each, table.encode(name).codes[rows], one, facts["domain"]
         )
         stating = people_by_demand(table, name, rows)
-        histograms[key] = Histogram(*merged, **facts, people=stating)
+        everyone = None  # entries that are not among ``rows`` have no counts here
+        if counts is None:
+            everyone = np.bincount(table.encode(name).codes, minlength=facts["domain"])
+        histograms[key] = Histogram(*merged, **facts, people=stating, reference=everyone)
     keys = np.arange(count, dtype=np.uint64).reshape(-1, 1)
     return Classes(keys, sizes, people.astype(np.int64), histograms, population)
 
@@ -474,4 +482,5 @@ def _histogram(tuples: Tuples, name: str, ids: NDArray[np.int32], groups: int) -
     held = contiguous(tuples.counts)
     merged = group.merge_histograms(ids, groups, each, encoded.codes, held, len(encoded.values))
     people = people_by_demand(tuples.table, name)
-    return Histogram(*merged, **value_facts(tuples.table, name), people=people)
+    found = Histogram(*merged, **value_facts(tuples.table, name), people=people)
+    return replace(found, reference=found.totals())
