@@ -34,11 +34,14 @@ count) and what to do; it never holds a cell value.
 
 from __future__ import annotations
 
+import os
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from os import PathLike
 
 # user:secret@ behind a scheme (a path has one slash of it left), or where a path ends in it.
 _ADDRESS = re.compile(
@@ -206,7 +209,10 @@ class InfeasibleDemandsError(UnsatisfiableError):
 
     code = "privacy.infeasible"
 
-    def __init__(self, columns: Sequence[str], rows: Sequence[int], total: int) -> None:
+    def __init__(
+        self, columns: Sequence[str], rows: Sequence[int], total: int, remedy: str = ""
+    ) -> None:
+        """``remedy`` is what the verb has for them; in it {share} stands for theirs of all rows."""
         self.columns = tuple(columns)
         self.rows = tuple(int(row) for row in rows)
         self.feasible = total - len(self.rows)
@@ -220,10 +226,9 @@ class InfeasibleDemandsError(UnsatisfiableError):
             f"{named}{more}, counted from 0.",
             suppressed=len(self.rows),
             advice=(
-                f"The other {self.feasible} are the largest set that can be served: give "
-                "on_infeasible='suppress' to leave the rest out knowingly (recodings: suppression "
-                f"= {share} or more), or add rows; only the controller may set demands aside: "
-                "demands='ignore', or --ignore-demands.",
+                f"The other {self.feasible} are the largest set that can be served: "
+                f"{remedy.format(share=share)}{', ' if remedy else ''}or add rows; only the "
+                "controller may set demands aside: demands='ignore', or --ignore-demands.",
             ),
         )
 
@@ -386,6 +391,28 @@ class InternalError(HalfmaskError, AssertionError):
 
     def __init__(self, message: str) -> None:
         super().__init__(f"{message} This is a defect of halfmask; please report it.")
+
+
+def usable_path(name: str | PathLike[str]) -> Path:
+    """The path of that name, whether or not there is a file.
+
+    Raises:
+        InputError: no file can be called so: the name holds a zero byte, or is no text of the disk.
+
+    Example:
+        >>> usable_path("people.ledger").name
+        'people.ledger'
+    """
+    try:
+        held = b"\0" in os.fsencode(name)
+    except UnicodeEncodeError:
+        held = True
+    if held:
+        raise InputError(
+            "No file can have this name, which holds a zero byte or half a letter: give the path "
+            "of a file."
+        )
+    return Path(name)
 
 
 def _join(faults: Sequence[str]) -> str:

@@ -20,14 +20,14 @@ import sqlite3
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from halfmask.errors import HalfmaskError, InputError, LedgerError
+from halfmask.errors import HalfmaskError, InputError, LedgerError, usable_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from os import PathLike
+    from pathlib import Path
 
 GRANT, RAISE, BIND, SPEND = "create", "raise", "bind", "spend"
 SALT, ANSWER = "answers", "answer"
@@ -115,7 +115,7 @@ class LedgerFile:
     @classmethod
     def at(cls, path: str | PathLike[str], key: str | PathLike[str] | None = None) -> LedgerFile:
         """The file of ``path``, whose key stands in the file ``key``."""
-        return cls(Path(path), b"" if key is None else _read_key(Path(key)))
+        return cls(usable_path(path), b"" if key is None else _read_key(usable_path(key)))
 
     @property
     def present(self) -> bool:

@@ -22,6 +22,7 @@ from halfmask.errors import (
     PrivacyError,
 )
 from halfmask.ledger import LedgerFile
+from halfmask.table.schema import Schema
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(halfmask.__file__).parents[1])}
 
@@ -259,8 +260,9 @@ def test_more_is_granted_with_a_reason_and_nothing_is_forgotten(tmp_path: Path) 
 
 def test_a_ledger_keeps_to_its_table(tmp_path: Path) -> None:
     ledger = BudgetLedger.create(tmp_path / "x", Pure(3))
-    people, others = table_identity(["id", "age"], "id"), table_identity(["id", "age", "pay"], "id")
-    assert people == table_identity(["age", "id"], "id")
+    of = Schema(person="id")
+    people, others = table_identity(["id", "age"], of), table_identity(["id", "age", "pay"], of)
+    assert people == table_identity(["age", "id"], of)
     assert len({people, others, table_identity(["id", "age"], None)}) == 3
     ledger.spend(Pure(1), "x", table=people)
     with pytest.raises(LedgerError, match=r"another table .* `halfmask budget bind x TABLE"):

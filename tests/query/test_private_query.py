@@ -101,7 +101,7 @@ def test_aggregates_are_those_of_sql() -> None:
 
 def test_a_sum_alone_is_one_noisy_view() -> None:
     answer = ask("SELECT SUM(pay) AS s FROM people WITH EPSILON 1")
-    assert [entry.view for entry in answer.receipt.entries] == ["sum pay (in steps of 5)"]
+    assert [entry.view for entry in answer.receipt.entries] == ["sum pay (in steps of 0.005)"]
     assert [entry.cost for entry in answer.receipt.entries] == [Pure(1)]
 
 

@@ -324,7 +324,7 @@ def test_words_say_whose_demand_no_class_can_serve(tmp_path):
     people = [(f"p{i}", i // 4, ILLS[i % 4]) for i in range(16)]
     table = _table(people, schema, k_i=[10] + [2] * 15)
     model = hm.MInvariance(2, "ill")
-    with pytest.raises(hm.errors.PrivacyError, match="a person's own demand asks for classes of 1"):
+    with pytest.raises(hm.errors.InfeasibleDemandsError, match="1 of 16 people demand more"):
         hm.anonymize(table, model, previous=tmp_path / "s")
     done = hm.anonymize(table, model, previous=tmp_path / "s", on_infeasible="suppress")
     assert done.suppressed == 1

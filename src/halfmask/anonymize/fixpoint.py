@@ -43,6 +43,7 @@ def search_until_stable(
     *,
     suppression: float = 0.0,
     unmet: str = "error",
+    remedy: str = "",
 ) -> Candidate:
     """The candidate of ``search``, whose labels show no value that only other rows hold.
 
@@ -52,11 +53,12 @@ def search_until_stable(
         search: makes a candidate of entries of which a share may be suppressed.
         suppression: the share of all rows that may be suppressed.
         unmet: ``"suppress"``: whom nobody can serve is left out, beyond that share.
+        remedy: what the method has for those, if neither lets them go.
     """
     everybody = table.rows
     allowed = int(Fraction(str(suppression)) * everybody)
     beyond = unmet == "suppress"
-    rows, unserved = leave_out_entries(table, models, everybody if beyond else allowed)
+    rows, unserved = leave_out_entries(table, models, everybody if beyond else allowed, remedy)
     room, gone = allowed - (0 if beyond else unserved), 0
     while True:
         reduced = rows.rows < everybody

@@ -20,7 +20,9 @@ from halfmask.anonymize.problem import RecodingProblem, unsatisfiable
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.metrics.cost import METRICS, CellMetric, ClassMetric, metric_named
 from halfmask.models.needs import (
+    ALLOW,
     KEYWORDS,
+    LEAVE_OUT,
     prepare,
     refuse_contradiction,
     refuse_keywords,
@@ -182,7 +184,9 @@ def _release(
             effort = {"suppression": share, "seed": seed, "time_limit": seconds}
             return _search(entries, models, name, metric, {**effort, **own})
 
-        return search_until_stable(rows, models, search, suppression=suppression, unmet=unmet)
+        return search_until_stable(
+            rows, models, search, suppression=suppression, unmet=unmet, remedy=_remedy(method)
+        )
 
     tried: tuple[Attempt, ...] = ()
     left = _left(time_limit, began, len(table) * len(table.schema.quasi))
@@ -197,6 +201,13 @@ def _release(
     notes = (*found.notes, *((rows.note,) if rows.note else ()))
     made = replace(found, demands=demands, tried=tried, parameters=parameters, pseudonym=key)
     return seal(replace(made, notes=notes))
+
+
+def _remedy(method: str) -> str:
+    """What a method has for people whose demands nothing can meet."""
+    if method in (*RECODINGS, *PERTURBING):
+        return ALLOW
+    return LEAVE_OUT if method != AUTO else f"{LEAVE_OUT}, {ALLOW}"
 
 
 def _key(table: Table, given: object) -> bytes:

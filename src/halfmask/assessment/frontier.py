@@ -479,7 +479,7 @@ def _without_unmet(table: Table, promised: Sequence[Model]) -> tuple[Table, int]
     if table.stored is not None:
         return table, 0
     models = with_demanded_models(table, [model for model in promised if model.policy])
-    return leave_out_unmet(table, models, len(table)) if models else (table, 0)
+    return leave_out_unmet(table, models, len(table), "") if models else (table, 0)
 
 
 def _left_out(rows: int) -> tuple[str, ...]:

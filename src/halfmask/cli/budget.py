@@ -167,7 +167,7 @@ def bind_table(ledger: str, file: str, as_json: bool, **given: Any) -> None:
 
     table = load(file, given)
     opened = BudgetLedger.open(ledger, key=given["key"])
-    opened.bind(table_identity(table.arrow.column_names, table.schema.person), given["reason"])
+    opened.bind(table_identity(table.arrow.column_names, table.schema), given["reason"])
     _show(opened.account(), as_json=as_json)
 
 

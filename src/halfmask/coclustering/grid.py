@@ -11,7 +11,7 @@ import numpy as np
 
 from halfmask.coclustering.criterion import GridCriterion, cell_counts
 from halfmask.coclustering.observations import Observations, Variable
-from halfmask.errors import InputError
+from halfmask.errors import InputError, usable_path
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -156,13 +156,13 @@ class Grid:
             "cells": self.cells.tolist(),
             "counts": self.counts.tolist(),
         }
-        Path(path).write_text(json.dumps(document, ensure_ascii=False), encoding="utf-8")
+        usable_path(path).write_text(json.dumps(document, ensure_ascii=False), encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Grid:
         """Read a grid that ``save`` wrote."""
         try:
-            document: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
+            document: dict[str, Any] = json.loads(usable_path(path).read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise InputError(f"The grid {Path(path).name!r} does not exist.") from None
         except (json.JSONDecodeError, UnicodeDecodeError):

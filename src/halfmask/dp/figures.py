@@ -107,6 +107,7 @@ def epsilon_and_delta(promise: Budget) -> tuple[Number, Number]:
     raise ParameterError("promise", type(promise).__name__, "a budget")
 
 
+_ROUNDED = 2  # multiples of STEPS that a variance may be off by, as values and squares are rounded
 _POINTS = 2048
 _FEWEST = 256  # points, where there are very many groups
 _CELLS = 1 << 22  # groups times points at a time
@@ -214,6 +215,9 @@ def _sum(
         noise = scale.center * points[0] + scale.step * points[1]
         ends = np.quantile(noise, [(1 - confidence) / 2, (1 + confidence) / 2])
         low, high = -float(ends[0]), float(ends[1])
+    if count is not None:  # as far as all values together may have been rounded
+        off = scale.rounded * np.maximum(count.values, 0)
+        low, high = low + off, high + off
     if total.mixture:
         # The squares of values within a bound add up to at most the bound times their sum.
         most = max(abs(scale.low), abs(scale.high))
@@ -227,8 +231,8 @@ def _sum(
 
 
 def _mean(scale: Scale) -> Callable[..., Floats]:
-    def mean(count: Floats, total: Floats) -> Floats:
-        found = np.clip(total / np.maximum(count, 1), -STEPS, STEPS)
+    def mean(count: Floats, total: Floats, side: int = 0) -> Floats:
+        found = np.clip(total / np.maximum(count, 1) + side / 2, -STEPS, STEPS)
         return np.asarray(scale.center + scale.step * found)
 
     return mean
@@ -238,9 +242,10 @@ def _variance(question: Question) -> Callable[..., Floats]:
     scale = question.scale
     assert scale is not None  # noqa: S101 - a spread has bounds
 
-    def variance(count: Floats, total: Floats, squares: Floats) -> Floats:
+    def variance(count: Floats, total: Floats, squares: Floats, side: int = 0) -> Floats:
         rows = np.maximum(count, 1)
-        found = np.clip(squares / rows - (total / rows) ** 2, 0, STEPS * STEPS) * scale.step**2
+        found = STEPS * squares / rows - (total / rows) ** 2
+        found = np.clip(found + side * _ROUNDED * STEPS, 0, STEPS * STEPS) * scale.step**2
         if count.ndim > 1:  # what the noise leaves no row for says nothing
             ends = np.arange(count.shape[1]) % 2 * (STEPS * scale.step) ** 2
             found = np.where(count < 1, ends, found)
@@ -264,7 +269,8 @@ def _computed(
     for start in range(0, groups, max(1, _CELLS // points)):
         some = slice(start, start + max(1, _CELLS // points))
         exact = [v.values[some, None] - d for v, d in zip(vectors, draws, strict=True)]
-        ends[:, some] = np.quantile(formula(*exact), wanted, axis=1)
+        for end, side in enumerate((-1, 1)):
+            ends[end, some] = np.quantile(formula(*exact, side=side), wanted[end], axis=1)
     return Figure(name, values, np.minimum(ends[0], values), np.maximum(ends[1], values))
 
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from halfmask.ledger import LedgerRecord
+    from halfmask.table.schema import Schema
 
 _READ_AT = Fraction(1, 10**6)  # the delta at which rho is told as somebody's epsilon
 
@@ -350,12 +351,17 @@ def cost_at(spending: Spending, level: Fraction, upper: Fraction | None) -> Frac
     return max((spending.levels[old] for old in reached), default=Fraction(0))
 
 
-def table_identity(columns: Iterable[str], person: str | None) -> str:
+def table_identity(columns: Iterable[str], schema: Schema | None) -> str:
     """What a ledger knows its table by: the names of its columns and whose rows they are.
 
-    Rows may come and go. Names of columns are public, so that their digest is no secret.
+    Rows may come and go, and so may what people demand: columns of a policy file do not count.
+    Names of columns are public, so that their digest is no secret.
     """
-    text = json.dumps([sorted(columns), person])
+    person, apart = None, set()
+    if schema is not None:
+        person = schema.person
+        apart = set(schema.policy_names) if schema.policy_file is not None else set()
+    text = json.dumps([sorted(set(columns) - apart), person])
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 

@@ -34,7 +34,7 @@ from halfmask.dp.mechanisms import DiscreteLaplace
 from halfmask.dp.views import as_pure
 from halfmask.errors import ParameterError, PrivacyError
 from halfmask.table.demands import per_person, person_texts, sources, states
-from halfmask.table.policies import EXACT
+from halfmask.table.policies import EXACT, LARGEST
 from halfmask.table.table import Table
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ USUAL = ("0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2", "5", "10", "20")
 QUIET = 1  # beyond it figures of a few people are as good as exact
 OUT = -1  # below the least level, or no number: no noise keeps this person but being left out
 BY_PERSON = "hm_epsilon_by_person"  # the column in which policies keyed by person are looked up
-MOST = 1e99  # what is above is no demand: infinite, or no number
+MOST = float(LARGEST)  # what is above is no demand: too large, infinite, or no number
 
 
 @dataclass(frozen=True, slots=True)

@@ -332,7 +332,7 @@ def choice(cost: Budget, sensitivity: int) -> Exponential:
 
 
 QuestionKind = Literal["count", "sum", "mean", "variance", "deviation", "quantile"]
-STEPS = 1000  # how many whole steps a bounded value is rounded to on each side of its center
+STEPS = 1_000_000  # whole steps that a bounded value is rounded to on each side of its center
 LEVELS = 2  # of the tree that quantiles are read off
 INTERVALS = 16**LEVELS  # how finely a bounded value is cut for them
 
@@ -342,11 +342,11 @@ class Scale:
     """How a bounded number becomes a whole one: value = center + step * whole.
 
     An engine clips a value to the bounds and sums ``floor((value - center) / step + 1/2)``, and for
-    a variance its square.
+    a variance its square, rounded in the same way to multiples of ``STEPS``.
 
     Example:
         >>> Scale.of("age", 0, 130).step
-        0.065
+        6.5e-05
     """
 
     low: float
@@ -390,6 +390,16 @@ class Scale:
             np.int64
         )
         return found
+
+    @property
+    def rounded(self) -> float:
+        """How far a value lies from its whole number of steps at most."""
+        return self.step / 2
+
+    @staticmethod
+    def squares(whole: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The squares of whole numbers, in multiples of ``STEPS``."""
+        return np.floor(whole.astype(np.float64) ** 2 / STEPS + 0.5).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,8 +457,8 @@ class ExactCounts:
 
 
 GroupRule = Literal["public", "threshold"]
-# One row moves a count by 1, a scaled sum by STEPS, a sum of squares by STEPS squared.
-_REACH = {"count": 1, "sum": STEPS, "squares": STEPS * STEPS}
+# One row moves a count by 1, a scaled sum by STEPS, and so a sum of squares in multiples of it.
+_REACH = {"count": 1, "sum": STEPS, "squares": STEPS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -550,4 +560,4 @@ def _unit(vector: str, questions: Sequence[Question]) -> str:
     if kind == "count":
         return ""
     step = next(q.scale.step for q in questions if q.column == column and q.scale is not None)
-    return f" (in steps of {step:g}{', squared' if kind == 'squares' else ''})"
+    return f" (in steps of {step * step * STEPS if kind == 'squares' else step:g})"

@@ -192,13 +192,13 @@ class BoundedTerm:
     Attributes:
         expression: a whole number within public bounds, or null; for a count anything.
         summed: whether its sum is wanted.
-        squared: whether the sum of its squares is wanted.
+        squared: the unit to which squares are rounded before they are summed; 0: none are wanted.
         distinct: whether only distinct values are counted.
     """
 
     expression: exp.Expr
     summed: bool = False
-    squared: bool = False
+    squared: int = 0
     distinct: bool = False
 
 
@@ -336,7 +336,9 @@ def reference_tally(
             if one.summed:
                 found.setdefault(f"s{i}", []).append(sum(values))
             if one.squared:
-                found.setdefault(f"q{i}", []).append(sum(v * v for v in values))
+                unit = one.squared
+                squares = sum((2 * v * v + unit) // (2 * unit) for v in values)
+                found.setdefault(f"q{i}", []).append(squares)
     return pa.table(found)
 
 
@@ -347,8 +349,10 @@ def _totals(i: int, part: BoundedTerm) -> list[exp.Expr]:
     if part.summed:
         found.append(_named(_whole(exp.Sum(this=value.copy())), f"s{i}"))
     if part.squared:
-        square = exp.Mul(this=value.copy(), expression=value.copy())
-        found.append(_named(_whole(exp.Sum(this=square)), f"q{i}"))
+        real = cast_to(value.copy(), "double")
+        square = exp.Div(this=real * real.copy(), expression=_double(part.squared), typed=True)
+        rounded = cast_to(exp.Floor(this=square + _double(0.5)), "bigint")
+        found.append(_named(_whole(exp.Sum(this=rounded)), f"q{i}"))
     return found
 
 

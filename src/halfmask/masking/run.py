@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from halfmask.table.table import Table
 
 FORMAT = "halfmask.masked/"
+_REMEDY = "leave the rest out of the table, for masks leave nobody out"
 
 
 def mask(
@@ -107,7 +108,7 @@ def mask(
     random = np.random.default_rng(secrets.randbits(128) if seed is None else seed)
     if demands == "keep":
         promises = with_demanded_models(table, promises)
-        leave_out_unmet(table, promises, 0)  # refuses alike, whatever these people hold
+        leave_out_unmet(table, promises, 0, _REMEDY)  # alike, whatever these people hold
     done = _applied(table, chosen, random)
     _require_kept(done, table, promises, len(promises) - named)
     linked = linkage_rate(table, done.rows, done.source, random)

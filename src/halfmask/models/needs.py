@@ -14,7 +14,7 @@ from halfmask.errors import InfeasibleDemandsError, InputError, ParameterError, 
 from halfmask.models.statistics import own_demands
 from halfmask.models.verdict import Model, known_models
 from halfmask.table.classes import classes_by_id, distinct_classes, value_facts
-from halfmask.table.demands import demand_key, states
+from halfmask.table.demands import demand_key, lone_values, states
 from halfmask.table.schema import NO_QUASI
 from halfmask.table.table import require_table
 from halfmask.table.tuples import Tuples, all_ones, picked, rows_in
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
     from halfmask.table.classes import Classes
     from halfmask.table.table import Table
+
+# What verbs have for people whose demands nothing can meet; each names what it takes.
+LEAVE_OUT = "give on_infeasible='suppress' (--on-infeasible suppress) to leave the rest out"
+ALLOW = "allow suppression = {share} or more (--suppression {share})"
 
 
 def prepare(table: Table, models: Sequence[Model]) -> Table:
@@ -243,7 +247,8 @@ def largest_feasible(
 
     Whoever demands more than all rows together give must go; then the others have fewer, so this
     repeats. Every set that can be served survives each round, so what remains is the largest. It
-    depends on nothing that the others hold, but for the values that some demand to be many.
+    depends on nothing that the others hold, but for the values that some demand to be many; these
+    are counted among other people, so that nobody's own value decides whether this person stays.
     """
     keep = np.ones(len(table), dtype=np.bool_)
     asked = [(model, asked_for(table, model)) for model in models if model.policy]
@@ -255,26 +260,40 @@ def largest_feasible(
                 one = np.zeros(len(here), dtype=np.int64)
                 held = None if counts is None else counts[here]
                 classes = group_statistics(table, (model,), here, one, held)
-                keep[here] = ~model.unmet(classes, one, demands[here])
+                wanted = demands[here]
+                if model.policy == ("l",):
+                    alone = lone_values(table, model.columns[0], here, held)
+                    wanted = np.where(wanted > 1, wanted + alone, wanted)
+                keep[here] = ~model.unmet(classes, one, wanted)
         if int(keep.sum()) == before:
             return keep
 
 
-def leave_out_unmet(table: Table, models: Sequence[Model], most: int) -> tuple[Table, int]:
+def leave_out_unmet(
+    table: Table, models: Sequence[Model], most: int, remedy: str
+) -> tuple[Table, int]:
     """The table without the people whose demands nothing can meet, and how many rows that takes.
 
-    Where all of them would have to go, the table stays whole: what comes after refuses it and says
-    why.
+    Where all of them would have to go and may, the table stays whole: what comes after refuses it
+    and says why.
+
+    Args:
+        table: the rows.
+        models: the promises.
+        most: how many rows may go.
+        remedy: what the verb has for those whom it cannot serve, such as ``ALLOW``.
 
     Raises:
         InfeasibleDemandsError: more than ``most`` rows would have to go. It is said before anything
             else is looked at, so that no error depends on what these people hold.
     """
-    found, out = leave_out_entries(Tuples.of(table), models, most)
+    found, out = leave_out_entries(Tuples.of(table), models, most, remedy)
     return found.table, out
 
 
-def leave_out_entries(tuples: Tuples, models: Sequence[Model], most: int) -> tuple[Tuples, int]:
+def leave_out_entries(
+    tuples: Tuples, models: Sequence[Model], most: int, remedy: str
+) -> tuple[Tuples, int]:
     """The same for entries that stand for rows."""
     own = [model for model in models if model.policy]
     if not own:
@@ -284,9 +303,9 @@ def leave_out_entries(tuples: Tuples, models: Sequence[Model], most: int) -> tup
         prepare(table, own), own, None if all_ones(tuples.counts) else tuples.counts
     )
     out = rows - rows_in(picked(tuples.counts, keep))
-    if out in (0, rows):
+    if not out or out == rows <= most:
         return tuples, 0
     if out > most:
         named = np.flatnonzero(~keep).tolist() if tuples.in_order else list(range(out))
-        raise InfeasibleDemandsError(table.schema.policy_names, named, rows)
+        raise InfeasibleDemandsError(table.schema.policy_names, named, rows, remedy)
     return tuples.keep(keep), out

@@ -20,7 +20,7 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from halfmask.errors import AuthenticationError, InputError, ParameterError
+from halfmask.errors import AuthenticationError, InputError, ParameterError, usable_path
 from halfmask.protocol.crypto import derive, sign, verify
 
 SKEW = 300
@@ -203,7 +203,7 @@ def write_key(key: CellKey | AskerKey | Issuer, path: str | Path) -> None:
     """Write a key file that its owner alone may read."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     try:
-        with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+        with os.fdopen(os.open(usable_path(path), flags, 0o600), "wb") as file:
             file.write(msgspec.json.format(msgspec.json.encode(key)) + b"\n")
     except FileExistsError:
         raise InputError(f"{Path(path).name} exists already; a key is never overwritten.") from None
@@ -216,7 +216,7 @@ def read_key(path: str | Path, kind: type[Key]) -> Key:
         InputError: the file is no such key, or of a version without credentials.
     """
     try:
-        data = Path(path).read_bytes()
+        data = usable_path(path).read_bytes()
         return msgspec.json.decode(data, type=kind)
     except (OSError, msgspec.MsgspecError):
         what, how = _FILES[kind.__name__]
@@ -231,7 +231,7 @@ def read_key(path: str | Path, kind: type[Key]) -> Key:
 def _is_old(path: str | Path) -> bool:
     """Whether a file holds the key of a group of cells, or an asker's key with those of groups."""
     try:
-        found = msgspec.json.decode(Path(path).read_bytes())
+        found = msgspec.json.decode(usable_path(path).read_bytes())
     except (OSError, msgspec.MsgspecError):
         return False
     names = set(found) if isinstance(found, dict) else set()

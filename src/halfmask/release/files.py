@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.errors import EngineUnavailableError, InputError
+from halfmask.errors import EngineUnavailableError, InputError, usable_path
 from halfmask.table.read import INSIDE
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         >>> with whole_file("notes.txt") as temporary:  # doctest: +SKIP
         ...     temporary.write_text("all of it")
     """
-    target = Path(path)
+    target = usable_path(path)
     if not target.parent.is_dir():
         raise InputError(
             f"The folder {str(target.parent)!r} does not exist: make it first, or write elsewhere."
@@ -72,7 +72,7 @@ def make_private(path: str | os.PathLike[str]) -> None:
         InputError: it is somebody else's file, or cannot be made.
     """
     try:
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        os.close(os.open(usable_path(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     except FileExistsError:
         _tighten(Path(path))
     except OSError as error:
@@ -95,7 +95,7 @@ def _tighten(path: Path) -> None:
 
 def private_folder(path: str | os.PathLike[str]) -> Path:
     """The folder, made for its owner alone where there is none (and those above it)."""
-    folder = Path(path)
+    folder = usable_path(path)
     if not folder.is_dir():
         private_folder(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import hmac
 from hashlib import sha256
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.errors import InputError, ParameterError, PrivacyError, SchemaError
+from halfmask.errors import InputError, ParameterError, PrivacyError, SchemaError, usable_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -38,7 +38,7 @@ def key_bytes(key: Any, file: str | Path | None) -> bytes:
     """
     if key is None and file is not None:
         try:
-            key = Path(file).read_bytes().strip()
+            key = usable_path(file).read_bytes().strip()
         except OSError as error:
             why = error.strerror or "no access"
             raise InputError(f"The key file {str(file)!r} cannot be read: {why}.") from error

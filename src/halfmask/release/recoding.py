@@ -20,6 +20,7 @@ from halfmask.errors import (
     UnsatisfiableError,
 )
 from halfmask.models.needs import (
+    ALLOW,
     leave_out_unmet,
     refuse_contradiction,
     require_models,
@@ -321,7 +322,7 @@ def apply_recoding(
     published_columns(table)
     everybody = len(table)
     most = int(Fraction(str(suppression)) * everybody)
-    table, left_out = leave_out_unmet(table, models, most)
+    table, left_out = leave_out_unmet(table, models, most, ALLOW)
     while True:
         stated, step = _place(recoding, table, models)
         keep = step >= 0

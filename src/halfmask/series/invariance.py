@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.errors import InputError, ParameterError, PrivacyError
+from halfmask.errors import InfeasibleDemandsError, InputError, ParameterError, PrivacyError
 from halfmask.metrics.space import space_of
 from halfmask.models.k_anonymity import KAnonymity
 from halfmask.models.l_diversity import LDiversity
 from halfmask.models.m_invariance import MInvariance
-from halfmask.models.needs import prepare
+from halfmask.models.needs import LEAVE_OUT, prepare
 from halfmask.models.personal import PersonalKAnonymity, PersonalLDiversity
 from halfmask.models.statistics import own_demands
 from halfmask.models.verdict import require_number
@@ -32,6 +32,7 @@ from halfmask.release.labels import Holders, Nodes, Ranges, encode_labels, requi
 from halfmask.release.partition import RowPartition
 from halfmask.release.seal import published_columns, seal
 from halfmask.release.series import SeriesLedger
+from halfmask.table.demands import lone_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -199,11 +200,6 @@ def _require_columns(table: Table, invariance: MInvariance) -> None:
             "quasi-identifiers and one sensitive column. Give it the role identifier, so that it "
             "stays."
         )
-    if table.encode(invariance.column).values.null_count:
-        raise InputError(
-            f"Column {invariance.column!r} has missing values, among which nobody can hide in a "
-            "series: fill them in, or leave these people out."
-        )
     people = table.encode(schema.person)
     rows = np.bincount(people.codes, minlength=len(people.values))
     nobody = 0
@@ -217,6 +213,37 @@ def _require_columns(table: Table, invariance: MInvariance) -> None:
             "rows somebody has would tell classes apart: keep one row of each person (the latest), "
             "or join them."
         )
+
+
+def _require_values(table: Table, column: str) -> None:
+    """Refuse people without a value, of those who can be served."""
+    if table.encode(column).values.null_count:
+        raise InputError(
+            f"Column {column!r} has missing values, among which nobody can hide in a series: fill "
+            "them in, or leave these people out."
+        )
+
+
+def _unmet(
+    table: Table, column: str, others: Sequence[Model], ledger: SeriesLedger
+) -> NDArray[np.bool_]:
+    """Who demands more than a series can give, whatever this person holds.
+
+    A class holds each value once, so that nobody can have more people than there are values: those
+    of the signature, and those that other people hold.
+    """
+    asked = _owed(table, [one for one in others if one.policy])
+    signature, _ = ledger.latest(ledger.hashes(table.arrow[str(table.schema.person)].to_pylist()))
+    sizes = np.array([*(len(one) for one in ledger.signatures), np.iinfo(np.int64).max])
+    out = asked > sizes[signature]  # the last size is that of newcomers, who have no signature
+    while True:
+        here = np.flatnonzero(~out)
+        codes, values = table.encode(column).codes[here], table.encode(column).values
+        held = len(np.unique(codes)) - int(values.null_count and (codes == len(values) - 1).any())
+        short = (asked[here] > 1) & (asked[here] + lone_values(table, column, here) > held)
+        if not short.any():
+            return out
+        out[here[short]] = True
 
 
 @dataclass(slots=True, eq=False)
@@ -258,7 +285,20 @@ class _Work:
         *,
         drop: bool,
     ) -> _Work:
-        """Look everybody up in the ledger; whom nothing can serve is left out or refused."""
+        """Look everybody up in the ledger; whom nothing can serve is left out or refused.
+
+        Those whose demands cannot be met come first: nothing else depends on what they hold.
+        """
+        out = _unmet(table, invariance.column, others, ledger)
+        if out.any() and (out.all() or not drop):
+            named = np.flatnonzero(out).tolist()
+            raise InfeasibleDemandsError(table.schema.policy_names, named, len(table), LEAVE_OUT)
+        if out.any():
+            rest = cls.of(table.keep(~out), invariance, others, ledger, drop=drop)
+            note = f"{int(out.sum()):,} people were left out: they demand more than all can give."
+            rest.notes = (note, *rest.notes)
+            return rest
+        _require_values(table, invariance.column)
         table = prepare(table, [invariance, *others])
         people = table.arrow[str(table.schema.person)].to_pylist()
         signature, before = ledger.latest(ledger.hashes(people))
@@ -287,8 +327,8 @@ class _Work:
             raise PrivacyError(
                 f"{int(wrong.sum()):,} people hold a value that is not among those that they were "
                 "published with, or demand more than these give: whoever has the earlier releases "
-                "would learn that. Leave them out (on_infeasible='suppress'), or begin a new "
-                "series."
+                "would learn that. Leave them out (on_infeasible='suppress', --on-infeasible "
+                "suppress), or begin a new series."
             )
         if wrong.any():
             rest = cls.of(table.keep(~wrong), invariance, others, ledger, drop=drop)
@@ -307,7 +347,8 @@ class _Work:
         if not drop:
             raise PrivacyError(
                 f"{int(rows.sum()):,} people demand more people or values than their class holds "
-                "beside counterfeits: leave them out (on_infeasible='suppress'), or lower k and l."
+                "beside counterfeits: leave them out (on_infeasible='suppress', --on-infeasible "
+                "suppress), or lower k and l."
             )
         if rows.all():
             raise PrivacyError("Nobody can be served: relax a model or a demand.")
@@ -330,18 +371,6 @@ class _Work:
     def shown(self) -> NDArray[np.int64]:
         """Per row, how many people must hold its values for a label to show them; m or more."""
         return np.maximum(required_sharing(self.table, self.models[1]), self.m)
-
-    def too_few_values(self, values: int, size: int) -> str:
-        """Why no class of ``size`` values can be made, and whose wish it was."""
-        asked = [getattr(one, "k", None) or getattr(one, "l", None) for one in self.models[1]
-                 if not one.policy]  # fmt: skip
-        begin = f"The sensitive column has {values} values, and"
-        if size <= max([self.m, *filter(None, asked)]):
-            return f"{begin} classes of {size} are asked for: ask for a smaller m, k or l."
-        return (
-            f"{begin} a person's own demand asks for classes of {size}: leave such people out "
-            "(on_infeasible='suppress', --on-infeasible suppress)."
-        )
 
     def divide(self) -> None:
         """Give every row a class, and every class the values that it lacks."""
@@ -544,7 +573,10 @@ class _Newcomers:
             waiting = [row for row in waiting if row not in chosen]
             lacking = [v for v in frequent if v not in one][: size - len(one)]
             if len(one) + len(lacking) < size:
-                raise PrivacyError(self.work.too_few_values(len(frequent), size))
+                raise PrivacyError(
+                    f"The sensitive column has {len(frequent)} values, and classes of {size} are "
+                    "asked for: ask for a smaller m, k or l."
+                )
             self.work.make(list(chosen), lacking)
 
 

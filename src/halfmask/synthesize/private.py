@@ -204,7 +204,7 @@ class _PersonalCosts:
     def scope(self, table: Table) -> SpendingScope:
         """What the accountant must know."""
         own = table.schema.person is not None
-        name = table_identity(table.arrow.column_names, table.schema.person)
+        name = table_identity(table.arrow.column_names, table.schema)
         if self.levels is None:
             return SpendingScope(table=name, by_person=own)
         levels = self.levels.epsilons

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.errors import ParameterError, SchemaError
+from halfmask.errors import ParameterError, SchemaError, usable_path
 from halfmask.table.columns import quote_names
 
 if TYPE_CHECKING:
@@ -151,31 +151,29 @@ _RANGES = {
     "k": "a whole number of at least 1",
     "l": "a whole number of at least 1",
     "t": "from 0 to 1",
-    "epsilon": "above 0",
+    "epsilon": "above 0, at most 2^53",
 }
 
 
 def _allowed(name: str, value: float) -> bool:
     if name in ("k", "l"):
         return 1 <= value <= LARGEST and value == int(value)
-    return 0 <= value <= 1 if name == "t" else 0 < value < float("inf")
+    return 0 <= value <= 1 if name == "t" else 0 < value <= LARGEST
 
 
 def _readable(name: str, value: object) -> object:
     """What one person demands: what is too large, or no number, is the strictest demand."""
     if name not in STRICTEST or isinstance(value, bool) or not isinstance(value, int | float):
         return value
-    large = value > LARGEST if name in ("k", "l") else value == float("inf") and name == "epsilon"
+    large = value > LARGEST and name != "t"
     return STRICTEST[name] if large or value != value else value  # NaN
 
 
 def readable_column(demand: str, numbers: pa.ChunkedArray) -> pa.ChunkedArray:
     """The same of demands as doubles."""
     odd = pc.is_nan(numbers)
-    if demand in ("k", "l"):
+    if demand != "t":
         odd = pc.or_(odd, pc.greater(numbers, float(LARGEST)))
-    elif demand == "epsilon":
-        odd = pc.or_(odd, pc.equal(numbers, float("inf")))
     return pc.if_else(odd, float(STRICTEST[demand]), numbers)
 
 
@@ -208,7 +206,7 @@ def read_policies(given: object) -> Policies | None:
     if given is None or isinstance(given, Policies):
         return given
     if isinstance(given, (str, Path)):
-        path = Path(given)
+        path = usable_path(given)
         if path.suffix != ".toml":
             return Policies(people=_rows(path))
         try:
@@ -346,7 +344,9 @@ def _checked(rows: pa.Table) -> pa.Table:
 
 def _outside(demand: str, numbers: pa.ChunkedArray) -> int:
     """How many of the demands cannot be one."""
-    low, high = {"t": (0.0, 1.0), "epsilon": (5e-324, 1e308)}.get(demand, (1.0, float(LARGEST)))
+    low, high = {"k": (1.0, LARGEST), "l": (1.0, LARGEST), "t": (0.0, 1.0)}.get(
+        demand, (5e-324, LARGEST)
+    )
     inside = pc.and_(pc.greater_equal(numbers, low), pc.less_equal(numbers, high))
     return int(len(numbers) - numbers.null_count - (pc.sum(inside).as_py() or 0))
 

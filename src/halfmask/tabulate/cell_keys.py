@@ -13,13 +13,12 @@ from __future__ import annotations
 import hashlib
 import secrets
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from halfmask.errors import InputError, ParameterError, SchemaError
+from halfmask.errors import InputError, ParameterError, SchemaError, usable_path
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -172,7 +171,7 @@ def _secret(given: object) -> bytes:
         found = given
     else:
         try:
-            found = Path(str(given)).read_bytes().strip()
+            found = usable_path(str(given)).read_bytes().strip()
         except OSError:
             raise InputError("The file of the secret cannot be read: give its path.") from None
     if len(found) < _LEAST:

@@ -84,21 +84,23 @@ def ladders(
         margins: whether totals are shown.
 
     Raises:
-        SchemaError: columns are not there, or hold identifiers or demands.
+        ParameterError: a level is asked of another column, or is none of the hierarchy's.
     """
-    faults = _faults(table, by)
-    if faults:
-        raise SchemaError(*faults)
     for name in levels:
         if name not in by:
             raise ParameterError("levels", name, f"one of the columns {quote_names(by)}")
     return tuple(_ladder(table, name, levels.get(name, 0), margins=margins) for name in by)
 
 
-def _faults(table: Table, by: Sequence[str]) -> list[str]:
+def require_columns(table: Table, by: Sequence[str]) -> None:
+    """Refuse columns that no table of figures can show; no value is looked at.
+
+    Raises:
+        SchemaError: columns are not there, or hold identifiers or demands.
+    """
     names, schema = table.arrow.column_names, table.schema
     if not by:
-        return ["Name at least one column to tabulate by."]
+        raise SchemaError("Name at least one column to tabulate by.")
     faults = [
         f"Column '{name}' is not there: there are {quote_names(names)}."
         for name in by
@@ -117,7 +119,8 @@ def _faults(table: Table, by: Sequence[str]) -> list[str]:
         for name in by
         if name in names and name not in schema.private and name not in schema.columns
     ]
-    return faults
+    if faults:
+        raise SchemaError(*faults)
 
 
 def _ladder(table: Table, name: str, asked: object, *, margins: bool) -> Ladder:

@@ -139,7 +139,7 @@ def _over_time(
         "person": table.schema.person or "",
     }
     series = CountSeries(options.accountant, terms)
-    identity = table_identity(table.arrow.column_names, table.schema.person)
+    identity = table_identity(table.arrow.column_names, table.schema)
     allowance, begun = series.allow(
         promise,
         rows_per_person=options.rows_per_person,
@@ -218,7 +218,7 @@ def _paid_rows(
         costs = levels.costs(promise.epsilon, options.accountant)
         levels.require_somebody(costs)
     paid = None if levels is None else dict(zip(levels.epsilons, costs, strict=True))
-    name = table_identity(table.arrow.column_names, table.schema.person)
+    name = table_identity(table.arrow.column_names, table.schema)
     allowance = (options.accountant or Accountant(promise)).allow(
         promise,
         "tabulate",

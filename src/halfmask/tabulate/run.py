@@ -18,12 +18,12 @@ from halfmask.release.demands import SET_ASIDE, require_choice, state_demands
 from halfmask.release.seal import seal
 from halfmask.release.tabulation.door import refuse_distances
 from halfmask.release.tabulation.recount import TableDesign
-from halfmask.table.demands import people_who, resolve, with_policies
+from halfmask.table.demands import lone_values, people_who, resolve, with_policies
 from halfmask.table.table import require_table
 from halfmask.table.weights import unweighted_notes
 from halfmask.tabulate.attack import ProtectionProblem
 from halfmask.tabulate.cell_keys import NoiseTable, cell_keys, record_keys
-from halfmask.tabulate.cube import Cube, Ladder, count_cube, ladders
+from halfmask.tabulate.cube import Cube, Ladder, count_cube, ladders, require_columns
 from halfmask.tabulate.noise import NoiseOptions, tabulate_privately
 from halfmask.tabulate.rounding import require_base, round_controlled, round_randomly
 from halfmask.tabulate.rules import (
@@ -117,7 +117,7 @@ def tabulate(
     if kept is not table and method == "dp":
         raise ParameterError("leave_out", "(given)", "nothing with noise: levels of epsilon count")
     table = kept
-    steps = ladders(table, columns, levels or {}, margins=margins)
+    require_columns(table, columns)
     if method == "dp":
         _require_options((one.name for one in fields(NoiseOptions)), options)
         if sum is not None or count != "people" or rules.asked or levels:
@@ -131,8 +131,10 @@ def tabulate(
         )
     make = METHODS[method]
     _require_options(list(inspect.signature(make).parameters)[1:], options)
+    stated = _refuse_unmet(table, (*columns, *((sum,) if sum else ())), demands)
+    steps = ladders(table, columns, levels or {}, margins=margins)
     design = TableDesign(columns, _levels(table, columns, levels or {}), margins, sum, count)
-    task = _task(table, steps, design, rules, demands, leave_out or {})
+    task = _task(table, steps, design, rules, demands, leave_out or {}, stated=stated)
     if method != "suppress":
         _require_counts(task)
     return seal(make(task, **options))
@@ -231,21 +233,17 @@ def _task(
     rules: SensitivityRules,
     demands: str,
     leave_out: Mapping[str, int],
+    *,
+    stated: bool,
 ) -> TabulationTask:
     """Count, and find what must not be shown by the rules and by people's own demands."""
     for name in rules.diversity:
         if name not in design.touched or name not in table.schema.sensitive:
             raise ParameterError("l", name, "a sensitive column that is shown or summed")
-    own = state_demands(table, demands)  # type: ignore[arg-type]
-    stated = own is not None and demands == "keep"
-    if stated:
-        refuse_distances(table, design)
     k = _largest(table, "k", design) if stated else None
     cube = count_cube(table, steps, amount=design.amount, of=design.count, k=k, most=rules.most)
     if not len(table):
         raise PrivacyError("The table has no rows: nothing can be tabulated.")
-    if stated:
-        _refuse_too_many(table, resolve(table, "k", design.touched))
     broken = _narrow(table, steps, design, rules, cube, stated=stated)
     sensitive = find_sensitive(cube, rules, broken)
     return TabulationTask(table, steps, design, cube, rules, sensitive, demands, stated, leave_out)
@@ -255,6 +253,23 @@ def _largest(table: Table, demand: str, design: TableDesign) -> Numbers:
     """Per row the most that anybody asks for, wherever that person stands; 0: nobody asks."""
     asked = resolve(table, demand, design.touched)
     return np.full(len(table), np.nan_to_num(asked).max(initial=0.0))
+
+
+def _refuse_unmet(table: Table, touched: Sequence[str], demands: str) -> bool:
+    """Whether people's demands are to be kept; refused are those that no table can give.
+
+    Before anything else is looked at: no error depends on what these people hold.
+    """
+    own = state_demands(table, demands)  # type: ignore[arg-type]
+    if own is None or demands != "keep":
+        return False
+    refuse_distances(table, touched)
+    _refuse_too_many(table, resolve(table, "k", touched))
+    l_ = np.nan_to_num(resolve(table, "l", touched))
+    for name in touched:
+        if name in table.schema.sensitive and name in table.arrow.column_names and (l_ > 1).any():
+            _refuse_too_diverse(table, name, l_)
+    return True
 
 
 def _refuse_too_many(table: Table, k: Numbers) -> None:
@@ -281,27 +296,39 @@ def _narrow(
     stated: bool,
 ) -> list[Flags]:
     """The cells that tell too few values of a sensitive column."""
-    own = np.nan_to_num(resolve(table, "l", design.touched)) if stated else np.zeros(len(table))
-    asked = _largest(table, "l", design) if stated else own
+    asked = _largest(table, "l", design) if stated else np.zeros(len(table))
     found: list[Flags] = []
     for name in design.touched:
         least = rules.diversity.get(name, 0)
         if name not in table.schema.sensitive or (least < 2 and not (asked > 1).any()):
             continue
-        values = len(table.encode(name).values.drop_null())
-        above = people_who(table, own > values)
-        if above:
-            raise PrivacyError(
-                f"{above:,} people ask for more values of column '{name}' than the table holds, "
-                f"which no table of figures can give: leave them out (leave_out={{'l': "
-                f"{values}}}, --leave-out l={values}), or {SET_ASIDE}."
-            )
         demand = np.maximum(asked, least)
         if name == design.amount:
             found.append(_few_amounts(table, steps, name, demand, cube))
         if name in design.by and design.amount is None:
             found.append(_few_values(table, steps, design.by.index(name), demand, cube))
     return found
+
+
+def _refuse_too_diverse(table: Table, name: str, l_: Numbers) -> None:
+    """Refuse where people ask for more values than all others hold, whatever they hold."""
+    codes, values = table.encode(name).codes, table.encode(name).values
+    known = values.is_valid().to_numpy(zero_copy_only=False)[codes]
+    kept, held = np.ones(len(table), dtype=bool), 0
+    while True:
+        here = np.flatnonzero(kept)
+        held = len(np.unique(codes[kept & known]))
+        short = (l_[here] > 1) & (l_[here] + lone_values(table, name, here) > held)
+        if not short.any():
+            break
+        kept[here[short]] = False
+    above = people_who(table, ~kept)
+    if above:
+        raise PrivacyError(
+            f"{above:,} people ask for more values of column '{name}' than all others hold, which "
+            f"no table of figures can give: leave them out (leave_out={{'l': {max(held, 1)}}}, "
+            f"--leave-out l={max(held, 1)}), or {SET_ASIDE}."
+        )
 
 
 def _cells(table: Table, steps: Sequence[Ladder], chosen: Sequence[int]) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from halfmask.errors import InfeasibleDemandsError, ParameterError, UnsatisfiableError
 from halfmask.metrics.space import Space, space_of
-from halfmask.models.needs import group_statistics, largest_feasible
+from halfmask.models.needs import LEAVE_OUT, group_statistics, largest_feasible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -150,7 +150,7 @@ def require_feasible(task: PartitionTask) -> None:
     if not keep.all():
         out = np.flatnonzero(~keep)
         names = task.table.schema.policy_names if any(m.policy for m in task.models) else ()
-        raise InfeasibleDemandsError(names, out.tolist(), len(task.table))
+        raise InfeasibleDemandsError(names, out.tolist(), len(task.table), LEAVE_OUT)
     one = np.zeros(len(task), dtype=np.int64)
     if len(task) == 0 or task.failing(one).any():
         classes = task.classes(one)

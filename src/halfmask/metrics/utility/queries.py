@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from halfmask.errors import HalfmaskError, InputError
+from halfmask.errors import HalfmaskError, InputError, usable_path
 from halfmask.metrics.estimate import Estimate, failed_estimate, mean_estimate
 from halfmask.metrics.weighted import joint, tally
 from halfmask.table.columns import quote_names
@@ -150,7 +149,7 @@ def statements(source: str | PathLike[str]) -> list[Any]:
     import sqlglot
 
     try:
-        text = Path(source).read_text(encoding="utf-8")
+        text = usable_path(source).read_text(encoding="utf-8")
     except OSError as error:
         raise InputError(f"The file of queries cannot be read: {error.strerror}.") from error
     try:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from halfmask.errors import AuthenticationError, InputError, SchemaError
+from halfmask.errors import AuthenticationError, InputError, SchemaError, usable_path
 from halfmask.protocol.commons import Commons, Policy, commons_from
 from halfmask.protocol.contribution import Participation
 from halfmask.protocol.crypto import NONCE
@@ -83,9 +83,9 @@ class FileSpill:
 
 def new_key_file(path: str | Path) -> bytes:
     """A fresh key in a file that its owner alone may read."""
-    key = os.urandom(32)
+    key, flags = os.urandom(32), os.O_WRONLY | os.O_CREAT | os.O_EXCL
     try:
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        with os.fdopen(os.open(usable_path(path), flags, 0o600), "wb") as file:
             file.write(key.hex().encode() + b"\n")
     except FileExistsError:
         raise InputError(f"{Path(path).name} exists already; a key is never overwritten.") from None
@@ -95,7 +95,7 @@ def new_key_file(path: str | Path) -> bytes:
 def read_key_file(path: str | Path) -> bytes:
     """The key in a key file."""
     try:
-        key = bytes.fromhex(Path(path).read_text(encoding="ascii").strip())
+        key = bytes.fromhex(usable_path(path).read_text(encoding="ascii").strip())
     except (OSError, ValueError):
         key = b""
     if len(key) != 32:
@@ -119,7 +119,7 @@ class CellVault:
     """
 
     def __init__(self, path: str | Path, key: bytes | str) -> None:
-        self._path = Path(path)
+        self._path = usable_path(path)
         if not self._path.exists():
             raise InputError(f"There is no cell {self._path.name}: make one with cell init.")
         with self._file() as db:
@@ -153,7 +153,7 @@ class CellVault:
         folder: Path | None = None,
     ) -> CellVault:
         """A new cell of somebody who is enrolled, with the common schema and no rows."""
-        path = Path(path)
+        path = usable_path(path)
         if path.exists():
             raise InputError(f"{path.name} exists already; a cell is never overwritten.")
         commons_from(commons, folder)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from halfmask.errors import LedgerError, ParameterError
+from halfmask.errors import LedgerError, ParameterError, usable_path
 from halfmask.ledger import ANSWER, SALT, LedgerFile
 from halfmask.query.history.differences import AnswerProfiles, answer_atoms, isolates
 
@@ -297,7 +297,7 @@ class Ledger:
         """
         from halfmask.release.files import folder_lock
 
-        file = Path(path).resolve()
+        file = usable_path(path).resolve()
         with folder_lock(file.parent):
             known = self._files.get(file, _Written())
             self._files[file] = self._append(LedgerFile(Path(path), self._key), known)

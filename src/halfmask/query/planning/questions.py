@@ -179,7 +179,7 @@ class NoiseAggregates:
                 continue
             scale = self._used(summing[0])
             assert scale is not None  # noqa: S101 - whatever is summed has bounds
-            squared = bool(kinds & {"variance", "deviation"})
+            squared = STEPS if kinds & {"variance", "deviation"} else 0
             found.append(BoundedTerm(whole_steps(argument, scale), summed=True, squared=squared))
         return tuple(found)
 

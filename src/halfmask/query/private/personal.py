@@ -99,7 +99,9 @@ class Audience:
     def spender(self, source: AskedTable, part: tuple[str, ...] | None) -> Spender:
         """What the accountant must know."""
         own = source.person is not None
-        name = table_identity(source.columns, source.person)
+        # As it was given: what is asked may have been made ready for the question.
+        given = source.columns if source.table is None else source.table.arrow.column_names
+        name = table_identity(given, source.schema)
         if self.levels is None:
             return Spender(part=part, table=name, by_person=own)
         paid = dict(zip(self.levels.epsilons, self.costs, strict=True))

@@ -154,7 +154,7 @@ def seal_tabulation(candidate: TabulationCandidate) -> TableRelease:
     kept = own is not None and candidate.demands == "keep"
     _refuse_columns(table, design)
     if kept:
-        refuse_distances(table, design)
+        refuse_distances(table, design.touched)
     diversity = {name: 0 for name in design.touched if name in table.schema.sensitive}
     diversity |= dict(candidate.rules.get("diversity", {}))
     found = recount(table, design, grid, diversity, demands=kept)
@@ -178,11 +178,11 @@ def _refuse_columns(table: Table, design: TableDesign) -> None:
             raise InternalError(f"Column '{name}' would leave, and must not.")
 
 
-def refuse_distances(table: Table, design: TableDesign) -> None:
+def refuse_distances(table: Table, touched: Sequence[str]) -> None:
     """Refuse where somebody demands a t of a sensitive column, which no table of figures keeps."""
-    if not any(name in table.schema.sensitive for name in design.touched):
+    if not any(name in table.schema.sensitive for name in touched):
         return
-    asked = strictest_demand(table, "t", design.touched).to_numpy(zero_copy_only=False)
+    asked = strictest_demand(table, "t", touched).to_numpy(zero_copy_only=False)
     count = _people(table, asked < 1)
     if count:
         raise PrivacyError(

@@ -71,8 +71,8 @@ def file_named(name: str | os.PathLike[str]) -> Path:
         )
     if any(mark in text for mark in "\r\n\0"):
         raise InputError(
-            "The name of a file cannot hold line breaks: to read a text, give its bytes, such as"
-            " text.encode()."
+            "The name of a file cannot hold line breaks or zero bytes: to read a text, give its"
+            " bytes, such as text.encode()."
         )
     if any(len(part.encode(errors="replace")) > 255 for part in Path(text).parts):
         raise InputError(f"No file has a name of {len(text)} characters: give a shorter one.")
