@@ -7,6 +7,9 @@ ROWS ?= 2000
 SETUP := PYTHON="$(PYTHON)" VENV="$(VENV)" bash scripts/setup.sh
 # Without bytecode each worker, and each process that a test starts, compiles the sources anew.
 unexport PYTHONDONTWRITEBYTECODE
+# Compiled kernels go where those of an installed package do, under a digest of their sources: a fresh
+# clone does not compile again what this machine has compiled before.
+KERNELS := $(or $(NUMBA_CACHE_DIR),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/halfmask/kernels)
 
 .DELETE_ON_ERROR:
 .PHONY: help demo test check lint type layers unit fmt bench data lock clean
@@ -49,11 +52,11 @@ type: $(VENV)/.dev
 layers: $(VENV)/.dev
 	$(BIN)/lint-imports
 
-# Each worker takes one half in order, so that mostly one of them starts Spark and PostgreSQL; who
-# is done first takes from the other's end.
+# Each worker takes one half in order, so that one starts Spark, which comes first, and mostly one
+# PostgreSQL; who is done first takes from the other's end.
 # Run the tests.
 unit: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -n auto --dist worksteal
+	NUMBA_CACHE_DIR="$(KERNELS)" $(BIN)/python -m pytest -q -n auto --dist worksteal
 
 # Format the code and mend what the linter can.
 fmt: $(VENV)/.dev

@@ -29,6 +29,8 @@ COLUMNS = (
     "sex", "age", "race", "marital-status", "education", "native-country", "workclass",
     "occupation", "salary-class",
 )  # fmt: skip
+MOST: int | None = None  # rows of Adult that are used; None: all
+RUNS = 3
 
 
 def adult(folder: Path, sensitive: tuple[str, ...] = ()) -> hm.Table:
@@ -40,7 +42,8 @@ def adult(folder: Path, sensitive: tuple[str, ...] = ()) -> hm.Table:
         }
         for name in COLUMNS
     }
-    return hm.read(folder / "adult.csv", hm.Schema.from_dict({"columns": columns}, folder=folder))
+    table = hm.read(folder / "adult.csv", hm.Schema.from_dict({"columns": columns}, folder=folder))
+    return hm.Table(table.arrow.slice(0, MOST), table.schema)
 
 
 def enlarged(table: hm.Table, rows: int) -> hm.Table:
@@ -81,7 +84,7 @@ def measure(
     hierarchies = [table.hierarchy(name) for name in table.schema.quasi]
     solve = {"optimal": optimal.solve, "local": local.solve}[method]
     best, solution, problem = np.inf, None, None
-    for _ in range(3):
+    for _ in range(RUNS):
         problem = RecodingProblem(
             tuples, hierarchies, models, METRICS[metric], suppression=suppression
         )

@@ -67,13 +67,11 @@ def test_moves_change_the_cost_as_said_and_leave_no_better_move(seed, kinds, for
     observed, grid = case(seed, kinds)
     judge = GridCriterion(observed, form)
     search = GridSearch.of(judge, 0)
-    starts, cells, counts, n_cells = search.profile(0, grid)
+    values = search.profile(0, grid)
     part, parts = grid[0].copy(), int(grid[0].max()) + 1
     level = search.levels(0, grid, len(part))
     order = np.arange(len(part))
-    parts, change = move_values(
-        starts, cells, counts, part, parts, order, level, search.factorials, n_cells, 99, 1e-9
-    )
+    parts, change = move_values(values, part, parts, order, level, search.factorials, 99, 1e-9)
     assert int(part.max()) + 1 == parts == len(np.unique(part))
     after = judge.cost((part, *grid[1:]))
     assert after - judge.cost(grid) == pytest.approx(change, abs=1e-8)
@@ -105,7 +103,7 @@ def test_intervals_are_the_best_of_all(seed, kinds, form):
 def test_annealing_keeps_parts_without_gaps_and_repeats_for_a_seed():
     observed, grid = case(7, ["categorical", "categorical"])
     search = GridSearch.of(GridCriterion(observed), 0)
-    starts, cells, counts, n_cells = search.profile(0, grid)
+    values = search.profile(0, grid)
     parts = int(grid[0].max()) + 1
     level = search.levels(0, grid, parts)
     heat = np.geomspace(2, 0.2, 30)
@@ -116,14 +114,11 @@ def test_annealing_keeps_parts_without_gaps_and_repeats_for_a_seed():
     for _ in range(2):
         part = grid[0].copy()
         left = anneal_values(
-            starts,
-            cells,
-            counts,
+            values,
             part,
             parts,
             level,
             search.factorials,
-            n_cells,
             heat,
             orders,
             draws,

@@ -91,7 +91,7 @@ def merge_parts(
         frozen: variables whose parts stay.
         stop_at: the least number of parts per variable.
     """
-    from halfmask.kernels.coclustering_merges import merge_path
+    from halfmask.kernels.coclustering_merges import Cells, Sides, merge_path
 
     observed = criterion.observations
     dims = len(partition)
@@ -105,20 +105,23 @@ def merge_parts(
         totals[k, : parts[k]] = np.bincount(side, observed.marginal(k), parts[k])
         helds[k, : parts[k]] = np.bincount(side, minlength=parts[k])
         priors[k, : parts[k] + 1] = criterion.prior(k, int(parts[k]))[: parts[k] + 1]
-    steps, change = merge_path(
+    cells = Cells(
         codes,
         counts,
+        np.random.default_rng(_MIX).integers(2**63, size=dims, dtype=np.uint64) | np.uint64(1),
+        log_factorials(observed.total + max(observed.sizes)),
+    )
+    sides = Sides(
         parts,
         np.array([variable.kind == "numeric" for variable in observed.variables]),
         totals,
         helds,
         priors,
-        np.array([criterion.informative(sides) for sides in range(dims + 1)]),
-        log_factorials(observed.total + max(observed.sizes)),
-        np.random.default_rng(_MIX).integers(2**63, size=dims, dtype=np.uint64) | np.uint64(1),
         np.array(frozen if frozen is not None else [False] * dims),
         np.array(stop_at if stop_at is not None else [1] * dims, dtype=np.int64),
     )
+    informative = np.array([criterion.informative(wide) for wide in range(dims + 1)])
+    steps, change = merge_path(cells, sides, informative)
     return Path(partition, criterion.cost(partition) if cost is None else cost, steps, change)
 
 

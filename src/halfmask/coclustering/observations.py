@@ -289,7 +289,7 @@ def extend_partition(
     part = np.full(search.criterion.observations.sizes[side], -1, dtype=np.int32)
     part[chosen] = found[side]
     partition = (*found[:side], part, *found[side + 1 :])
-    starts, cells, counts, n_cells = search.profile(side, partition)
+    values = search.profile(side, partition)
     parts = int(found[side].max()) + 1
-    place_values(starts, cells, counts, part, parts, search.factorials, n_cells)
+    place_values(values, part, parts, search.factorials)
     return partition

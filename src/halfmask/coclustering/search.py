@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.coclustering.criterion import GridCriterion, GridPartition
+    from halfmask.kernels.coclustering import ValueCounts
 
 ROOM = 20_000_000  # entries of the dense working matrix (cells of the other variables x parts)
 TOLERANCE = 1e-7
@@ -94,16 +95,14 @@ class GridSearch:
             cell = np.unique(mixed, return_inverse=True)[1].reshape(-1).astype(np.int64)
         return cell.astype(np.int32), int(cell.max()) + 1
 
-    def profile(
-        self, side: int, partition: GridPartition
-    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64], int]:
+    def profile(self, side: int, partition: GridPartition) -> ValueCounts:
         """The counts of each value of one variable over the cells of the others."""
-        from halfmask.kernels.coclustering import profile
+        from halfmask.kernels.coclustering import ValueCounts, profile
 
         cell, cells = self.cells_of_others(side, partition)
         starts, order = self.index[side]
         found = profile(starts, order, cell, self.criterion.observations.weights, cells)
-        return (*found, cells)
+        return ValueCounts(*found, cells)
 
     def improve(
         self, side: int, partition: GridPartition, *, sweeps: int = _SWEEPS
@@ -117,20 +116,17 @@ class GridSearch:
         from halfmask.kernels.coclustering import move_values
 
         parts = int(partition[side].max()) + 1
-        starts, cells, counts, n_cells = self.profile(side, partition)
+        values = self.profile(side, partition)
         size = len(partition[side])
-        room = min(size, max(parts, min(parts + 16, ROOM // n_cells)))
+        room = min(size, max(parts, min(parts + 16, ROOM // values.size)))
         part = partition[side].copy()
         move_values(
-            starts,
-            cells,
-            counts,
+            values,
             part,
             parts,
             self.random.permutation(size),
             self.levels(side, partition, room),
             self.factorials,
-            n_cells,
             sweeps,
             TOLERANCE,
         )
@@ -143,18 +139,15 @@ class GridSearch:
         from halfmask.kernels.coclustering import anneal_values
 
         parts = int(partition[side].max()) + 1
-        starts, cells, counts, n_cells = self.profile(side, partition)
+        values = self.profile(side, partition)
         part = partition[side].copy()
         order = np.tile(np.arange(len(part)), (sweeps, 1))
         anneal_values(
-            starts,
-            cells,
-            counts,
+            values,
             part,
             parts,
             self.levels(side, partition, parts),
             self.factorials,
-            n_cells,
             np.geomspace(heat, COLD, sweeps),
             self.random.permuted(order, axis=1),
             self.random.random((sweeps, len(part))),

@@ -77,15 +77,7 @@ class Reference:
         """Aggregate the rows into groups, one row after the other."""
         groups: dict[tuple[Any, ...], list[Row]] = {}
         for row in self._rows(request.source):
-            level = self._level(request, row)
-            key = (
-                level,
-                *(
-                    generalize(k, level, evaluate.evaluate_row(k.expression, row))
-                    for k in request.keys
-                ),
-            )
-            groups.setdefault(key, []).append(row)
+            groups.setdefault(self._group(request, row), []).append(row)
         return _table(request, groups, self._types(request))
 
     def queries(self, request: Request) -> list[exp.Select]:
@@ -140,20 +132,20 @@ class Reference:
                 out[f"x{i}_{j}"] = [one[j - 1] if len(one) >= j else None for one in brought]
         return pa.table(out)
 
+    def _group(self, request: Request, row: Row) -> tuple[Any, ...]:
+        """The level that a row is shown at, and its keys there."""
+        level = self._level(request, row)
+        values = (evaluate.evaluate_row(key.expression, row) for key in request.keys)
+        shown = (generalize(k, level, v) for k, v in zip(request.keys, values, strict=True))
+        return level, *shown
+
     def _inside(self, request: Request, places: pa.Table) -> dict[int, list[Row]]:
         """The rows of each place."""
         names = ["level", *(f"g{i}" for i in range(len(request.keys)))]
         at = {tuple(p[n] for n in names): p["place"] for p in places.to_pylist()}
         inside: dict[int, list[Row]] = {}
         for row in self._rows(request.source):
-            level = self._level(request, row)
-            key = (
-                level,
-                *(
-                    generalize(k, level, evaluate.evaluate_row(k.expression, row))
-                    for k in request.keys
-                ),
-            )
+            key = self._group(request, row)
             if key in at:
                 inside.setdefault(at[key], []).append(row)
         return inside

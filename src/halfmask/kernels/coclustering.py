@@ -8,7 +8,7 @@ the criterion only through the two parts concerned, so that no cost is ever comp
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -79,6 +79,21 @@ def best_intervals(
     return out, least
 
 
+class ValueCounts(NamedTuple):
+    """The counts of each value of a variable over the cells of the others (CSR).
+
+    Attributes:
+        starts: per value, where its cells begin; one more for the end.
+        cells: the cells, with their ``counts``.
+        size: how many cells there are.
+    """
+
+    starts: NDArray[np.int64]
+    cells: NDArray[np.int32]
+    counts: NDArray[np.int64]
+    size: int
+
+
 @kernel
 def profile(
     starts: NDArray[np.int64],
@@ -122,11 +137,10 @@ def _join_cost(w: int, count: int, held: int, lf: NDArray[np.float64]) -> Any:
 
 
 @kernel
-def _tally(
-    starts: Any, cells: Any, counts: Any, part: Any, room: int, n_cells: int
-) -> tuple[Any, Any, Any]:
+def _tally(values: Any, part: Any, room: int) -> tuple[Any, Any, Any]:
     """(cells, parts) the counts of values that have a part; per part its count and its values."""
-    inside = integer_rows(n_cells, room, 0)
+    starts, cells, counts, size = values
+    inside = integer_rows(size, room, 0)
     total, held = zeros(room), zeros(room)
     for v in range(len(part)):
         if part[v] >= 0:
@@ -138,8 +152,9 @@ def _tally(
 
 
 @kernel
-def _weights(starts: Any, counts: Any) -> Any:
+def _weights(values: Any) -> Any:
     """The observations of each value."""
+    starts, counts = values.starts, values.counts
     weight = zeros(len(starts) - 1)
     for v in range(len(weight)):
         for e in range(starts[v], starts[v + 1]):
@@ -158,15 +173,12 @@ def _logs(inside: Any, parts: int) -> Any:
 
 
 @kernel
-def _gains(
-    cells: Any, counts: Any, first: int, last: int, parts: int, inside: Any, logs: Any, lf: Any,
-    gain: Any,
-) -> None:  # fmt: skip
+def _gains(values: Any, v: int, parts: int, inside: Any, logs: Any, lf: Any, gain: Any) -> None:
     """Fill ``gain`` with what the cells' likelihood gains by a value in each part."""
     for j in range(parts):
         gain[j] = 0.0
-    for e in range(first, last):
-        c, n = cells[e], counts[e]
+    for e in range(values.starts[v], values.starts[v + 1]):
+        c, n = values.cells[e], values.counts[e]
         if n == 1:
             for j in range(parts):
                 gain[j] += logs[c, j]
@@ -176,13 +188,11 @@ def _gains(
 
 
 @kernel
-def _put(
-    cells: Any, counts: Any, first: int, last: int, j: int, sign: int, inside: Any, logs: Any
-) -> None:
+def _put(values: Any, v: int, j: int, sign: int, inside: Any, logs: Any) -> None:
     """Add a value's observations to a part, or take them out of it."""
-    for e in range(first, last):
-        c = cells[e]
-        inside[c, j] += sign * counts[e]
+    for e in range(values.starts[v], values.starts[v + 1]):
+        c = values.cells[e]
+        inside[c, j] += sign * values.counts[e]
         logs[c, j] = np.log(inside[c, j] + 1.0)
 
 
@@ -202,15 +212,12 @@ def _closed(a: int, parts: int, part: Any, total: Any, held: Any, inside: Any, l
 
 @kernel
 def move_values(
-    starts: NDArray[np.int64],
-    cells: NDArray[np.int32],
-    counts: NDArray[np.int64],
+    values: Any,
     part: NDArray[np.int32],
     parts: int,
     order: NDArray[np.int64],
     level: NDArray[np.float64],
     lf: NDArray[np.float64],
-    n_cells: int,
     sweeps: int,
     tolerance: float,
 ) -> tuple[int, float]:
@@ -221,9 +228,10 @@ def move_values(
 
     Returns the number of parts and the change of the cost.
     """
+    starts, cells, counts, n_cells = values
     room = len(level) - 1
-    inside, total, held = _tally(starts, cells, counts, part, room, n_cells)
-    weight, logs = _weights(starts, counts), _logs(inside, parts)
+    inside, total, held = _tally(values, part, room)
+    weight, logs = _weights(values), _logs(inside, parts)
     gain = reals(room, 0.0)
     change = 0.0
     for _ in range(sweeps):
@@ -232,7 +240,7 @@ def move_values(
             v = order[o]
             a = part[v]
             first, last, w = starts[v], starts[v + 1], weight[v]
-            _gains(cells, counts, first, last, parts, inside, logs, lf, gain)
+            _gains(values, v, parts, inside, logs, lf, gain)
             leaving, alone = 0.0, 0.0
             for e in range(first, last):
                 c, n = cells[e], counts[e]
@@ -265,8 +273,8 @@ def move_values(
             held[target] += 1
             total[a] -= w
             total[target] += w
-            _put(cells, counts, first, last, a, -1, inside, logs)
-            _put(cells, counts, first, last, target, 1, inside, logs)
+            _put(values, v, a, -1, inside, logs)
+            _put(values, v, target, 1, inside, logs)
             if held[a] == 0:
                 parts = _closed(a, parts, part, total, held, inside, logs)
         if before - change <= tolerance:
@@ -276,14 +284,11 @@ def move_values(
 
 @kernel
 def anneal_values(
-    starts: NDArray[np.int64],
-    cells: NDArray[np.int32],
-    counts: NDArray[np.int64],
+    values: Any,
     part: NDArray[np.int32],
     parts: int,
     level: NDArray[np.float64],
     lf: NDArray[np.float64],
-    n_cells: int,
     temperatures: NDArray[np.float64],
     orders: NDArray[np.int64],
     draws: NDArray[np.float64],
@@ -294,19 +299,18 @@ def anneal_values(
     order of the values and a number from 0 to 1 for each. ``part`` is changed in place; returns the
     number of parts.
     """
-    inside, total, held = _tally(starts, cells, counts, part, parts, n_cells)
-    weight, logs = _weights(starts, counts), _logs(inside, parts)
+    inside, total, held = _tally(values, part, parts)
+    weight, logs = _weights(values), _logs(inside, parts)
     gain = reals(parts, 0.0)
     for s in range(len(temperatures)):
         heat = temperatures[s]
         for o in range(len(part)):
             v = orders[s, o]
-            a = part[v]
-            first, last, w = starts[v], starts[v + 1], weight[v]
+            a, w = part[v], weight[v]
             held[a] -= 1
             total[a] -= w
-            _put(cells, counts, first, last, a, -1, inside, logs)
-            _gains(cells, counts, first, last, parts, inside, logs, lf, gain)
+            _put(values, v, a, -1, inside, logs)
+            _gains(values, v, parts, inside, logs, lf, gain)
             top = -np.inf
             for j in range(parts):
                 if held[j] > 0:
@@ -326,25 +330,18 @@ def anneal_values(
             part[v] = b
             held[b] += 1
             total[b] += w
-            _put(cells, counts, first, last, b, 1, inside, logs)
+            _put(values, v, b, 1, inside, logs)
             if held[a] == 0 and a != b:
                 parts = _closed(a, parts, part, total, held, inside, logs)
     return parts
 
 
 @kernel
-def place_values(
-    starts: NDArray[np.int64],
-    cells: NDArray[np.int32],
-    counts: NDArray[np.int64],
-    part: NDArray[np.int32],
-    parts: int,
-    lf: NDArray[np.float64],
-    n_cells: int,
-) -> None:
+def place_values(values: Any, part: NDArray[np.int32], parts: int, lf: NDArray[np.float64]) -> None:
     """Give each value without a part (-1) the part of those that have one that costs least."""
-    inside, total, held = _tally(starts, cells, counts, part, parts, n_cells)
-    weight = _weights(starts, counts)
+    starts, cells, counts, _ = values
+    inside, total, held = _tally(values, part, parts)
+    weight = _weights(values)
     for v in range(len(part)):
         if part[v] >= 0:
             continue

@@ -9,7 +9,7 @@ Greedy merges over all variables of a grid, from where it stands down to one cel
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -30,19 +30,66 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+class Cells(NamedTuple):
+    """The non-empty cells of a grid, of which a merge leaves fewer.
+
+    Attributes:
+        codes: (cells, variables) their parts; changed.
+        counts: their counts; changed.
+        mix: one odd constant per variable.
+        lf: log n!.
+    """
+
+    codes: NDArray[np.int32]
+    counts: NDArray[np.int64]
+    mix: NDArray[np.uint64]
+    lf: NDArray[np.float64]
+
+
+class Sides(NamedTuple):
+    """The variables of a grid.
+
+    Attributes:
+        parts: the number of parts per variable.
+        ordered: whether only neighbours may merge.
+        totals: (variables, parts) observations per part; changed.
+        helds: (variables, parts) values per part; changed.
+        priors: (variables, parts + 1) the cost of each number of parts.
+        frozen: variables that keep their parts.
+        stop_at: the number of parts below which a variable does not go.
+    """
+
+    parts: NDArray[np.int64]
+    ordered: NDArray[np.bool_]
+    totals: NDArray[np.int64]
+    helds: NDArray[np.int64]
+    priors: NDArray[np.float64]
+    frozen: NDArray[np.bool_]
+    stop_at: NDArray[np.int64]
+
+
+class Pairs(NamedTuple):
+    """The pairs of parts of one variable: ``together`` has a row per part."""
+
+    ordered: bool
+    following: NDArray[np.int64]
+    together: NDArray[np.float64]
+
+
 @kernel
 def _both(u: int, v: int, lf: NDArray[np.float64]) -> float:
     return lf[u + v] - lf[u] - lf[v] if u > 0 and v > 0 else 0.0
 
 
 @kernel
-def _keys(codes: Any, n: int, mix: Any, skip: int, other: int) -> Any:
-    """One number per cell for its place in all variables but ``skip`` and ``other``."""
+def _keys(cells: Any, n: int, skip: int) -> Any:
+    """One number per cell for its place in all variables but ``skip``."""
+    codes, mix = cells.codes, cells.mix
     keys = unsigned(n)
     for i in range(n):
         key = np.uint64(0)
         for k in range(codes.shape[1]):
-            if k != skip and k != other:
+            if k != skip:
                 key += np.uint64(codes[i, k] + 1) * mix[k]
         keys[i] = key
     return keys
@@ -70,22 +117,13 @@ def _grouped(keys: Any, codes: Any, side: int, dims: int) -> Any:
 
 
 @kernel
-def first_pairs(
-    codes: Any,
-    counts: Any,
-    n: int,
-    side: int,
-    ordered: Any,
-    mix: Any,
-    lf: Any,
-    following: Any,
-    together: Any,
-    parts: int,
-) -> None:
+def first_pairs(cells: Any, n: int, side: int, pairs: Any) -> None:
     """Fill ``together`` of one variable from all cells."""
-    keys = _keys(codes, n, mix, side, -1)
+    codes, counts, lf = cells.codes, cells.counts, cells.lf
+    ordered, following, together = pairs
+    keys = _keys(cells, n, side)
     order = _grouped(keys, codes, side, codes.shape[1])
-    at = zeros(parts)
+    at = zeros(len(together))
     i = 0
     while i < n:
         j = i
@@ -118,24 +156,14 @@ def _more(left: Any, right: Any, x: int, y: int, lf: Any) -> float:
 
 @kernel
 def other_pairs(
-    codes: Any,
-    counts: Any,
-    touched: Any,
-    n: int,
-    side: int,
-    a: int,
-    other: int,
-    ordered: Any,
-    mix: Any,
-    lf: Any,
-    following: Any,
-    together: Any,
-    parts: int,
+    cells: Any, touched: Any, n: int, side: int, a: int, other: int, pairs: Any
 ) -> None:
     """Update ``together`` of ``other`` for the merge of two parts of ``side``.
 
     The first ``n`` of ``touched`` are the cells of both parts.
     """
+    codes, counts, mix, lf = cells
+    ordered, following, together = pairs
     keys = unsigned(n)
     for i in range(n):
         keys[i] = 0
@@ -143,7 +171,7 @@ def other_pairs(
             if k != side and k != other:
                 keys[i] += np.uint64(codes[touched[i], k] + 1) * mix[k]
     order = ascend(keys) if codes.shape[1] > 2 else count_up(n)
-    left, right = zeros(parts), zeros(parts)
+    left, right = zeros(len(together)), zeros(len(together))
     present = integers(n)
     i = 0
     while i < n:
@@ -178,21 +206,12 @@ def other_pairs(
 
 @kernel
 def own_pairs(
-    codes: Any,
-    counts: Any,
-    n: int,
-    side: int,
-    a: int,
-    b: int,
-    ordered: Any,
-    mix: Any,
-    lf: Any,
-    before: int,
-    after: int,
-    together: Any,
+    cells: Any, n: int, side: int, a: int, b: int, pairs: Any, before: int, after: int
 ) -> int:
     """Update ``together`` of ``side`` itself, give b's cells to a; returns how many cells stay."""
-    keys = _keys(codes, n, mix, side, -1)
+    codes, counts, lf = cells.codes, cells.counts, cells.lf
+    ordered, together = pairs.ordered, pairs.together
+    keys = _keys(cells, n, side)
     order = _grouped(keys, codes, side, codes.shape[1])
     if ordered:
         together[a, 0] = 0.0
@@ -282,12 +301,11 @@ def _pair(a: int, b: int, total: Any, held: Any, lf: Any, shared: float) -> Any:
 
 @kernel
 def _scan_row(
-    a: int, parts: int, alive: Any, total: Any, held: Any, together: Any, lf: Any, partner: Any,
-    value: Any,
-) -> None:  # fmt: skip
+    a: int, alive: Any, total: Any, held: Any, together: Any, lf: Any, partner: Any, value: Any
+) -> None:
     """Find the best partner behind ``a`` among categorical parts."""
     value[a], partner[a] = np.inf, -1
-    for b in range(a + 1, parts):
+    for b in range(a + 1, len(together)):
         if alive[b]:
             here = _pair(a, b, total, held, lf, together[a, b])
             if here < value[a]:
@@ -301,39 +319,16 @@ def _together(everything: Any, at: Any, k: int, parts: int) -> Any:
 
 
 @kernel
-def merge_path(
-    codes: NDArray[np.int32],
-    counts: NDArray[np.int64],
-    parts: NDArray[np.int64],
-    ordered: NDArray[np.bool_],
-    totals: NDArray[np.int64],
-    helds: NDArray[np.int64],
-    priors: NDArray[np.float64],
-    informative: NDArray[np.float64],
-    lf: NDArray[np.float64],
-    mix: NDArray[np.uint64],
-    frozen: NDArray[np.bool_],
-    stop_at: NDArray[np.int64],
-) -> tuple[Any, Any]:
+def merge_path(cells: Any, sides: Any, informative: NDArray[np.float64]) -> tuple[Any, Any]:
     """Merge the best pair of parts over all variables until one cell is left.
 
-    Args:
-        codes: (cells, variables) parts of the non-empty cells; changed.
-        counts: their counts; changed.
-        parts: the number of parts per variable.
-        ordered: whether only neighbours may merge.
-        totals: (variables, parts) observations per part; changed.
-        helds: (variables, parts) values per part; changed.
-        priors: (variables, parts + 1) the cost of each number of parts.
-        informative: the cost of each number of variables with more than one part.
-        lf: log n!.
-        mix: one odd constant per variable.
-        frozen: variables that keep their parts.
-        stop_at: the number of parts below which a variable does not go.
+    ``informative`` is the cost of each number of variables with more than one part.
 
     Returns (steps, 3) int64 of variable, kept part, part merged into it, and the change of the
     cost at each step.
     """
+    codes, counts, lf = cells.codes, cells.counts, cells.lf
+    parts, ordered, totals, helds, priors, frozen, stop_at = sides
     dims = len(parts)
     n = len(counts)
     observed = width = every = 0
@@ -358,17 +353,17 @@ def merge_path(
             following[k, a], preceding[k, a + 1] = a + 1, a
         if not frozen[k]:
             together = _together(all_together, at, k, parts[k])
-            first_pairs(codes, counts, n, k, ordered[k], mix, lf, following[k], together, parts[k])
+            first_pairs(cells, n, k, Pairs(ordered[k], following[k], together))
     steps = integer_rows(every, 3, 0)
     change = reals(every, 0.0)
     done = 0
     stale = constants(dims, 1)
     while True:
-        cells, wide = 1.0, 0
+        grid, wide = 1.0, 0
         for k in range(dims):
-            cells *= left[k]
+            grid *= left[k]
             wide += left[k] > 1
-        now = _compositions(observed, cells)
+        now = _compositions(observed, grid)
         best, side, a, b = np.inf, -1, -1, -1
         for k in range(dims):
             if frozen[k] or left[k] <= stop_at[k]:
@@ -378,9 +373,8 @@ def merge_path(
                 for x in range(parts[k]):
                     if alive[k, x] and not ordered[k]:
                         _scan_row(
-                            x, parts[k], alive[k], totals[k], helds[k], together, lf, partner[k],
-                            value[k],
-                        )  # fmt: skip
+                            x, alive[k], totals[k], helds[k], together, lf, partner[k], value[k]
+                        )
                 stale[k] = 0
             low, x_best, y_best = np.inf, -1, -1
             for x in range(parts[k]):
@@ -397,7 +391,7 @@ def merge_path(
                     low, x_best, y_best = here, x, y
             if x_best < 0:
                 continue
-            step = _compositions(observed, cells / left[k] * (left[k] - 1)) - now
+            step = _compositions(observed, grid / left[k] * (left[k] - 1)) - now
             step += priors[k, left[k] - 1] - priors[k, left[k]] + low
             step += informative[wide - (left[k] == 2)] - informative[wide]
             if step < best:
@@ -412,15 +406,14 @@ def merge_path(
         for k in range(dims):
             if k != side and not frozen[k] and left[k] > 1:
                 together = _together(all_together, at, k, parts[k])
-                other_pairs(
-                    codes, counts, touched, m, side, a, k, ordered[k], mix, lf, following[k],
-                    together, parts[k],
-                )  # fmt: skip
+                pairs = Pairs(ordered[k], following[k], together)
+                other_pairs(cells, touched, m, side, a, k, pairs)
                 stale[k] = 1
         before = preceding[side, a] if ordered[side] else -1
         after = following[side, b] if ordered[side] else -1
         together = _together(all_together, at, side, parts[side])
-        n = own_pairs(codes, counts, n, side, a, b, ordered[side], mix, lf, before, after, together)
+        pairs = Pairs(ordered[side], following[side], together)
+        n = own_pairs(cells, n, side, a, b, pairs, before, after)
         totals[side, a] += totals[side, b]
         helds[side, a] += helds[side, b]
         alive[side, b] = 0
@@ -434,8 +427,8 @@ def merge_path(
                     continue
                 if x == a or partner[side, x] == a or partner[side, x] == b:
                     _scan_row(
-                        x, parts[side], alive[side], totals[side], helds[side], together, lf,
-                        partner[side], value[side],
+                        x, alive[side], totals[side], helds[side], together, lf, partner[side],
+                        value[side],
                     )  # fmt: skip
                 elif x < a:
                     here = _pair(x, a, totals[side], helds[side], lf, together[x, a])

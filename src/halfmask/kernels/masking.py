@@ -9,7 +9,7 @@ Values are swapped with partners within a window of ranks, households with partn
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -36,9 +36,28 @@ _NONE, _MANY = -1, -2
 _FALL = 0.8
 
 
+class Entries(NamedTuple):
+    """Rows that lack matches, and behind them entries that are safe.
+
+    Attributes:
+        keys: (entries, words) the codes of their columns.
+        seen: (entries, words) the bits of the columns that are shown.
+        fields: (columns, words) the bits of each column.
+        weight: how many rows each entry stands for.
+        matches: per row that may lack some, how many rows match it, itself among them.
+    """
+
+    keys: Words
+    seen: Words
+    fields: Words
+    weight: Ints
+    matches: Ints
+
+
 @kernel
-def _difference(keys: Words, seen: Words, fields: Words, i: int, j: int) -> int:
+def _difference(entries: Any, i: int, j: int) -> int:
     """The one column by which two entries differ; ``_NONE``: they match, ``_MANY``: several."""
+    keys, seen, fields = entries.keys, entries.seen, entries.fields
     column = _NONE
     for w in range(keys.shape[1]):
         bits = (keys[i, w] ^ keys[j, w]) & seen[i, w] & seen[j, w]
@@ -73,22 +92,14 @@ def count_matches(keys: Words, seen: Words, weight: Ints, rows: int) -> Ints:
 
 
 @kernel
-def _gains(
-    keys: Words,
-    seen: Words,
-    fields: Words,
-    weight: Ints,
-    matches: Ints,
-    k: int,
-    i: int,
-    found: Ints,
-) -> None:
+def _gains(entries: Any, k: int, i: int, found: Ints) -> None:
     """Per column, how many rows would match ``i`` without it, and how many of them still lack."""
+    weight, matches = entries.weight, entries.matches
     rows = len(matches)
     for c in range(found.shape[1]):
         found[0, c] = found[1, c] = 0
-    for j in range(keys.shape[0]):
-        c = _difference(keys, seen, fields, i, j)
+    for j in range(len(weight)):
+        c = _difference(entries, i, j)
         if c >= 0:
             found[0, c] += weight[j]
             if j < rows and matches[j] < k:
@@ -96,35 +107,27 @@ def _gains(
 
 
 @kernel
-def _suppress(
-    keys: Words,
-    seen: Words,
-    fields: Words,
-    weight: Ints,
-    matches: Ints,
-    i: int,
-    column: int,
-) -> None:
+def _suppress(entries: Any, i: int, column: int) -> None:
     """Suppress one cell, and count the new matches on both sides."""
+    seen, weight, matches = entries.seen, entries.weight, entries.matches
     rows = len(matches)
-    for j in range(keys.shape[0]):
-        if _difference(keys, seen, fields, i, j) == column:
+    for j in range(len(weight)):
+        if _difference(entries, i, j) == column:
             matches[i] += weight[j]
             if j < rows:
                 matches[j] += 1
-    for w in range(keys.shape[1]):
-        seen[i, w] &= ~fields[column, w]
+    for w in range(seen.shape[1]):
+        seen[i, w] &= ~entries.fields[column, w]
 
 
 @kernel
-def suppress_cells(
-    keys: Words, seen: Words, fields: Words, weight: Ints, matches: Ints, k: int, cost: Floats
-) -> None:
+def suppress_cells(entries: Any, k: int, cost: Floats) -> None:
     """Suppress cells of the first rows until each matches ``k`` rows; greedy, in falling gain.
 
     The gain of a cell is what it takes from the shortfall of all rows, over its cost. Rows that no
     single cell helps lose the cell after which most rows differ in one column less.
     """
+    matches = entries.matches
     rows, columns = len(matches), len(cost)
     found = integer_rows(2, columns, 0)
     own, others = found[0], found[1]
@@ -132,7 +135,7 @@ def suppress_cells(
     threshold = 0.0
     for i in range(rows):
         if matches[i] < k:
-            _gains(keys, seen, fields, weight, matches, k, i, found)
+            _gains(entries, k, i, found)
             stale[i] = 0.0
             for c in range(columns):
                 if own[c] > 0:
@@ -150,7 +153,7 @@ def suppress_cells(
                 if lack <= 0:
                     stale[i] = 0.0
                     break
-                _gains(keys, seen, fields, weight, matches, k, i, found)
+                _gains(entries, k, i, found)
                 best, column = 0.0, -1
                 for c in range(columns):
                     gain = (min(own[c], lack) + others[c]) / cost[c]
@@ -159,18 +162,17 @@ def suppress_cells(
                 stale[i] = best
                 if column < 0 or best < threshold:
                     break
-                _suppress(keys, seen, fields, weight, matches, i, column)
+                _suppress(entries, i, column)
             following = max(following, stale[i])
         # Falling in steps: gains that are nearly the best are as good, and looked at less often.
         threshold = min(following, _FALL * threshold)
-    _serve_the_rest(keys, seen, fields, weight, matches, k, cost)
+    _serve_the_rest(entries, k, cost)
 
 
 @kernel
-def _serve_the_rest(
-    keys: Words, seen: Words, fields: Words, weight: Ints, matches: Ints, k: int, cost: Floats
-) -> None:
+def _serve_the_rest(entries: Any, k: int, cost: Floats) -> None:
     """Rows that differ from too many others in several columns: the cheapest set of columns."""
+    keys, seen, fields, weight, matches = entries
     rows, columns = len(matches), len(cost)
     sets = 1 << columns
     price = reals(sets, 0.0)
@@ -199,20 +201,18 @@ def _serve_the_rest(
             if reach[s] >= k:
                 for c in range(columns):
                     if s >> c & 1:
-                        _suppress(keys, seen, fields, weight, matches, i, c)
+                        _suppress(entries, i, c)
                 break
 
 
 @kernel
-def restore_cells(
-    keys: Words, seen: Words, whole: Words, fields: Words, weight: Ints, matches: Ints, k: int,
-    order: Ints,
-) -> int:  # fmt: skip
+def restore_cells(entries: Any, whole: Words, k: int, order: Ints) -> int:
     """Show cells again that nobody needs suppressed; returns how many.
 
     ``whole`` has, per entry, the bits of the columns that it had; ``order`` the cells, as row times
     columns plus column, those first that are worth most.
     """
+    keys, seen, fields, weight, matches = entries
     rows, columns = len(matches), fields.shape[0]
     shown = 0
     losing = integers(keys.shape[0])
@@ -228,7 +228,7 @@ def restore_cells(
             seen[i, w] |= whole[i, w] & fields[c, w]
         lost, count, needed = 0, 0, False
         for j in range(keys.shape[0]):
-            if j != i and _difference(keys, seen, fields, i, j) == c:
+            if j != i and _difference(entries, i, j) == c:
                 lost += weight[j]
                 if j < rows:
                     if matches[j] <= k:

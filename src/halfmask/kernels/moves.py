@@ -6,7 +6,7 @@ a product would have to withhold is spared by another product through it that ta
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,41 +22,80 @@ TINY = 1e-12  # of a change: what is left of two that undo each other
 SWEEPS = 3  # over the cells of a move, to spare them
 
 
+class ColumnMoves(NamedTuple):
+    """The moves of single columns that products are made of.
+
+    Attributes:
+        shape: how many categories each column has.
+        begins: per category of every column, the first of its moves; one more for the end.
+        widths: per column, how many categories a move changes at most.
+        nodes: the categories that moves change, -1: none.
+        signs: by how much they change them.
+    """
+
+    shape: Whole
+    begins: Whole
+    widths: Whole
+    nodes: Whole
+    signs: Whole
+
+
+class CellRoom(NamedTuple):
+    """What cells may do.
+
+    Attributes:
+        price: per cell, what it costs to change it.
+        up: how far each may rise; ``down`` how far it may fall.
+        held: how far each has changed already.
+    """
+
+    price: Real
+    up: Real
+    down: Real
+    held: Real
+
+
+class Changes(NamedTuple):
+    """Room for cells and by how much each changes."""
+
+    cells: Whole
+    amounts: Real
+
+
+class Goal(NamedTuple):
+    """What a move is for.
+
+    Attributes:
+        cell: the cell that changes, by ``amount`` (negative: falls).
+        half: the part of the amount for a second product, 0: none.
+        spared: the cell of an earlier move that must not be used, -1: there is none.
+    """
+
+    cell: int
+    amount: float
+    half: float
+    spared: int
+
+
 @kernel
-def price_of_change(
-    cell: int, change: float, price: Real, room_up: Real, room_down: Real, held: Real
-) -> float:
+def price_of_change(cell: int, change: float, room: Any) -> float:
     """What it costs to change one cell; infinite where it must not change so far."""
-    after = held[cell] + change
+    after = room.held[cell] + change
     if abs(after) <= TINY * abs(change):
         after = 0.0
-    if after > room_up[cell] or -after > room_down[cell]:
+    if after > room.up[cell] or -after > room.down[cell]:
         return np.inf
-    if after == 0.0 or held[cell] != 0.0:
+    if after == 0.0 or room.held[cell] != 0.0:
         return 0.0
-    asked: float = price[cell]
+    asked: float = room.price[cell]
     return asked
 
 
 @kernel
 def cheapest_product(
-    cell: int,
-    amount: float,
-    limit: float,
-    visits: int,
-    shape: Whole,
-    begins: Whole,
-    widths: Whole,
-    nodes: Whole,
-    signs: Whole,
-    price: Real,
-    room_up: Real,
-    room_down: Real,
-    held: Real,
-    cells: Whole,
-    changes: Real,
+    cell: int, amount: float, limit: float, visits: int, moves: Any, room: Any, product: Any
 ) -> int:
-    """Fill ``cells`` and ``changes`` with the cheapest product; how many cells, 0: there is none.
+    """Fill ``product`` with the cheapest one; how many cells, 0: there is none.
 
     Moves of one column are tried in the order of their price along the cell's own line. That line
     is part of every product, so whatever costs as much as the best product is not looked at.
@@ -66,18 +105,11 @@ def cheapest_product(
         amount: by how much.
         limit: products of this price or above are not wanted.
         visits: how many products are looked at, at most.
-        shape: how many categories each column has.
-        begins: per category of every column, the first of its moves; one more for the end.
-        widths: per column, how many categories a move changes at most.
-        nodes: the categories that moves change, -1: none.
-        signs: by how much they change them.
-        price: per cell, what it costs to change it.
-        room_up: how far each may rise.
-        room_down: how far each may fall.
-        held: how far each has changed already.
-        cells: room for the cells of a product.
-        changes: room for their changes.
+        moves: those of single columns.
+        room: what cells may do.
+        product: room for its cells.
     """
+    shape, begins, widths, nodes, signs = moves
     columns = len(shape)
     places, strides = integers(columns), integers(columns)
     rest, step, total = cell, 1, 1
@@ -109,9 +141,8 @@ def cheapest_product(
                 node = nodes[here + w]
                 if node >= 0 and node != places[i]:
                     own[j] += price_of_change(
-                        cell + (node - places[i]) * strides[i], amount * signs[here + w], price,
-                        room_up, room_down, held,
-                    )  # fmt: skip
+                        cell + (node - places[i]) * strides[i], amount * signs[here + w], room
+                    )
         ranked = ascend(own)
         for j in range(count):
             order[offset[i] + j] = ranked[j]
@@ -120,7 +151,7 @@ def cheapest_product(
     path, sign, ends = integers(total), integers(total), zeros(columns + 1)
     path[0], sign[0], ends[0] = cell, 1, 1
     cost, turn = reals(columns + 1, 0.0), zeros(columns)
-    cost[0] = price_of_change(cell, amount, price, room_up, room_down, held)
+    cost[0] = price_of_change(cell, amount, room)
     best, found, depth, seen = limit, 0, 0, 0
     while depth >= 0:
         count = last[depth] - first[depth]
@@ -148,9 +179,7 @@ def cheapest_product(
             for j in range(ends[depth]):
                 path[size] = path[j] + (node - places[depth]) * strides[depth]
                 sign[size] = sign[j] * signs[here + w]
-                now += price_of_change(
-                    path[size], amount * sign[size], price, room_up, room_down, held
-                )
+                now += price_of_change(path[size], amount * sign[size], room)
                 size += 1
             if now >= best:
                 break
@@ -161,16 +190,16 @@ def cheapest_product(
         if depth == columns:
             best, found = now, size
             for j in range(size):
-                cells[j], changes[j] = path[j], amount * sign[j]
+                product.cells[j], product.amounts[j] = path[j], amount * sign[j]
             depth -= 1
     return found
 
 
 @kernel
-def add_product(size: int, cells: Whole, changes: Real, held: Real, move: Whole, count: int) -> int:
+def add_product(product: Any, size: int, held: Real, move: Whole, count: int) -> int:
     """Add a product to the move that ``held`` keeps; how many cells ``move`` lists then."""
     for j in range(size):
-        cell, change = cells[j], changes[j]
+        cell, change = product.cells[j], product.amounts[j]
         if held[cell] == 0.0:
             if count >= len(move):
                 return -1
@@ -205,60 +234,34 @@ def drop_move(move: Whole, count: int, held: Real) -> None:
 
 @kernel
 def cheapest_move(
-    cell: int,
-    amount: float,
-    half: float,
-    spared: int,
-    earlier: Whole,
-    earlier_amounts: Real,
-    visits: int,
-    shape: Whole,
-    begins: Whole,
-    widths: Whole,
-    nodes: Whole,
-    signs: Whole,
-    price: Real,
-    room_up: Real,
-    room_down: Real,
-    held: Real,
-    cells: Whole,
-    changes: Real,
-    move: Whole,
-    amounts: Real,
+    goal: Any, earlier: Any, visits: int, moves: Any, room: Any, product: Any, found_move: Any
 ) -> int:
-    """Fill ``move`` and ``amounts`` with a cheap move of a cell; how many cells, 0: there is none.
+    """Fill ``found_move`` with a cheap move of a cell; how many cells, 0: there is none.
 
-    Tried are one product, two that share the amount, and the earlier move without the cell
-    ``spared``; the cheapest is taken, and then cells of it are spared one by one while that saves
-    something. ``half`` is the part of the amount for a second product, 0: none; ``held`` is zeros,
-    and zeros again afterwards; the other arguments are those of ``cheapest_product``.
+    Tried are one product, two that share the amount, and the ``earlier`` move without the cell that
+    is spared; the cheapest is taken, and then cells of it are spared one by one while that saves
+    something. What cells hold is zeros, and zeros again afterwards; ``product`` is scratch.
     """
+    cell, amount, half, spared = goal
+    price, room_up, room_down, held = room
+    move, amounts = found_move
     best, count = np.inf, 0
-    found = cheapest_product(
-        cell, amount, np.inf, visits, shape, begins, widths, nodes, signs, price, room_up,
-        room_down, held, cells, changes,
-    )  # fmt: skip
+    found = cheapest_product(cell, amount, np.inf, visits, moves, room, product)
     if found > 0:
-        count = add_product(found, cells, changes, held, move, 0)
+        count = add_product(product, found, held, move, 0)
         best = cost_of_move(move, count, price)
         for k in range(count):
             amounts[k] = held[move[k]]
         drop_move(move, count, held)
     other = integers(len(move))
     if half != 0.0 and best > 0.0:
-        found = cheapest_product(
-            cell, amount - half, best, visits, shape, begins, widths, nodes, signs, price,
-            room_up, room_down, held, cells, changes,
-        )  # fmt: skip
+        found = cheapest_product(cell, amount - half, best, visits, moves, room, product)
         if found > 0:
-            size = add_product(found, cells, changes, held, other, 0)
+            size = add_product(product, found, held, other, 0)
             left = best - cost_of_move(other, size, price)
-            found = cheapest_product(
-                cell, half, left, visits, shape, begins, widths, nodes, signs, price, room_up,
-                room_down, held, cells, changes,
-            )  # fmt: skip
+            found = cheapest_product(cell, half, left, visits, moves, room, product)
             if found > 0:
-                size = add_product(found, cells, changes, held, other, size)
+                size = add_product(product, found, held, other, size)
                 best, count = cost_of_move(other, size, price), size
                 for k in range(size):
                     move[k], amounts[k] = other[k], held[other[k]]
@@ -270,17 +273,15 @@ def cheapest_move(
         room_up[cell] = amount
     if spared >= 0 and best > 0.0:
         size, back = 0, 0.0
-        for k in range(len(earlier)):
-            other[k], held[earlier[k]] = earlier[k], earlier_amounts[k]
-            if earlier[k] != spared:
-                back += price[earlier[k]]
+        for k in range(len(earlier.cells)):
+            one = earlier.cells[k]
+            other[k], held[one] = one, earlier.amounts[k]
+            if one != spared:
+                back += price[one]
             size += 1
-        found = cheapest_product(
-            spared, -held[spared], best - back, visits, shape, begins, widths, nodes, signs, price,
-            room_up, room_down, held, cells, changes,
-        )  # fmt: skip
+        found = cheapest_product(spared, -held[spared], best - back, visits, moves, room, product)
         if found > 0:
-            more = add_product(found, cells, changes, held, other, size)
+            more = add_product(product, found, held, other, size)
             if more > 0:
                 size = more
                 best, count = cost_of_move(other, size, price), size
@@ -288,7 +289,7 @@ def cheapest_move(
                     move[k], amounts[k] = other[k], held[other[k]]
         drop_move(other, size, held)
         for k in range(found):
-            held[cells[k]] = 0.0
+            held[product.cells[k]] = 0.0
     for k in range(count):
         held[move[k]] = amounts[k]
     sweep = 0
@@ -300,12 +301,9 @@ def cheapest_move(
             one = other[k]
             if one == cell or price[one] == 0.0 or held[one] == 0.0:
                 continue
-            found = cheapest_product(
-                one, -held[one], price[one], visits, shape, begins, widths, nodes, signs, price,
-                room_up, room_down, held, cells, changes,
-            )  # fmt: skip
+            found = cheapest_product(one, -held[one], price[one], visits, moves, room, product)
             if found > 0 and count + found <= len(move):
-                count = add_product(found, cells, changes, held, move, count)
+                count = add_product(product, found, held, move, count)
                 saved = True
         best = cost_of_move(move, count, price)
         if not saved:

@@ -409,7 +409,7 @@ def _optimum(task: SuppressionTask) -> Bools | None:
 
 def _any(task: SuppressionTask, short: Ints) -> Bools | None:
     """The cells to blank where a blank matches anything; None where there are too many rows."""
-    from halfmask.kernels.masking import count_matches, restore_cells, suppress_cells
+    from halfmask.kernels.masking import Entries, count_matches, restore_cells, suppress_cells
 
     ids = _Ids(task)
     numbers = ids.of(None, 0)
@@ -417,23 +417,24 @@ def _any(task: SuppressionTask, short: Ints) -> Bools | None:
     lone[short] = True
     _, first, counts = np.unique(numbers[~lone], return_index=True, return_counts=True)
     alike = np.flatnonzero(~lone)[first]
-    entries = np.concatenate([short, alike])
-    if len(entries) * len(short) > _PAIRS:
+    chosen = np.concatenate([short, alike])
+    if len(chosen) * len(short) > _PAIRS:
         return None
     weight = np.concatenate([np.ones(len(short), np.int64), counts.astype(np.int64)])
     sizes = [int(task.codes[:, c].max()) + 1 for c in range(task.codes.shape[1])]
     sequence = np.argsort(-np.array(sizes), kind="stable")  # wide columns tell rows apart first
-    keys, fields = _packed(task.codes[entries], sizes, sequence)
-    whole = _shown(task.empty[entries], fields, sequence)
+    keys, fields = _packed(task.codes[chosen], sizes, sequence)
+    whole = _shown(task.empty[chosen], fields, sequence)
     seen = whole.copy()
     matches = count_matches(keys, seen, weight, len(short))
     cost = task.cost[sequence]
-    suppress_cells(keys, seen, fields, weight, matches, task.k, cost)
+    entries = Entries(keys, seen, fields, weight, matches)
+    suppress_cells(entries, task.k, cost)
     cells = np.arange(len(short))[None, :] * len(cost) + np.argsort(-cost, kind="stable")[:, None]
-    restore_cells(keys, seen, whole, fields, weight, matches, task.k, cells.ravel())
+    restore_cells(entries, whole, task.k, cells.ravel())
     blank = np.zeros(task.codes.shape, dtype=bool)
     for place, c in enumerate(sequence):
-        gone = ((seen & fields[place]) == 0).all(axis=1) & ~task.empty[entries, c]
+        gone = ((seen & fields[place]) == 0).all(axis=1) & ~task.empty[chosen, c]
         blank[short, c] = gone[: len(short)]
     return blank
 

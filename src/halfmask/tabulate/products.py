@@ -19,6 +19,7 @@ from halfmask.tabulate.attack import Move
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from halfmask.kernels.moves import ColumnMoves
     from halfmask.release.tabulation.cells import Axis, CellGrid
     from halfmask.tabulate.attack import Cells, Numbers, ProtectionProblem, ProtectionTarget
 
@@ -95,8 +96,8 @@ class ProductMoves:
         self.full: Numbers = np.where(problem.primary, 0.0, problem.weight)
         self.full[~free] = np.inf
         self.price: Numbers = self.full.copy()
-        self._tables = _tables(grid, random)
-        widest = int(np.prod(self._tables[2]))
+        self._columns = _column_moves(grid, random)
+        widest = int(np.prod(self._columns.widths))
         known = problem.owner >= 0  # those who alone contribute to a cell know it
         self._up = np.where(known, 0.0, problem.room_up)
         self._down = np.where(known, 0.0, problem.room_down)
@@ -115,7 +116,7 @@ class ProductMoves:
             earlier: a move that reaches it with the cell ``spared``, which must not be used now.
             spared: that cell; its price is infinite.
         """
-        from halfmask.kernels.moves import cheapest_move
+        from halfmask.kernels.moves import CellRoom, Changes, Goal, cheapest_move
 
         problem, amount = self.problem, target.sign * target.amount
         half = target.sign * (np.floor(target.amount / 2) if problem.whole else target.amount / 2)
@@ -125,10 +126,14 @@ class ProductMoves:
         own = np.flatnonzero(problem.owner == owner) if owner >= 0 else _NO_CELLS
         self._up[own], self._down[own] = problem.room_up[own], problem.room_down[own]
         size = cheapest_move(
-            target.cell, float(amount), float(half), -1 if none else spared, cells, amounts,
-            _VISITS, *self._tables, self.price, self._up, self._down, self._held, *self._product,
-            *self._move,
-        )  # fmt: skip
+            Goal(int(target.cell), float(amount), float(half), -1 if none else int(spared)),
+            Changes(cells, amounts),
+            _VISITS,
+            self._columns,
+            CellRoom(self.price, self._up, self._down, self._held),
+            Changes(*self._product),
+            Changes(*self._move),
+        )
         self._up[own] = self._down[own] = 0.0
         if not size:
             return None
@@ -139,10 +144,10 @@ _NO_CELLS = np.empty(0, np.int64)
 _NO_AMOUNTS = np.empty(0)
 
 
-def _tables(
-    grid: CellGrid, random: np.random.Generator
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], Cells, Cells]:
+def _column_moves(grid: CellGrid, random: np.random.Generator) -> ColumnMoves:
     """The moves of all categories of all columns, one after the other."""
+    from halfmask.kernels.moves import ColumnMoves
+
     begins, widths, nodes, signs = [0], [], [], []
     for axis in grid.axes:
         moves = AxisMoves(axis)
@@ -154,7 +159,7 @@ def _tables(
             wide = ((0, 0), (0, width - held.shape[1]))
             nodes.append(np.pad(held, wide, constant_values=-1).ravel())
             signs.append(np.pad(change, wide).ravel())
-    return (
+    return ColumnMoves(
         np.array(grid.shape, np.int64), np.array(begins, np.int64), np.array(widths, np.int64),
         np.concatenate(nodes), np.concatenate(signs),
     )  # fmt: skip
