@@ -264,7 +264,8 @@ def note_minimal(
                 break
             entry = links[entry]
         if entry < 0:
-            masks[used] = mask
+            for w in range(len(mask)):  # as a whole it takes seconds to compile
+                masks[used, w] = mask[w]
             links[used] = heads[unit]
             heads[unit] = used
             used += 1
