@@ -35,11 +35,19 @@ NONE = np.empty(0, dtype=np.int64)
 
 
 def found(walked, weights, ranks=NONE, ends=NONE, fits=NONE, room=1000):
-    """What the kernel finds."""
+    """What the kernel finds, and NumPy in its place."""
     count = walked.leaves.shape[1]
     best = np.full(count, -1, dtype=np.int64)
     out = Found(weights, np.zeros(count), ranks, best, ends, fits)
-    covering(walked, out, room)
+    plain = Found(*(held.copy() for held in out))
+    covering.compiled(walked, out, room)
+    covering.plain(walked, plain)
+    assert plain.mass == pytest.approx(out.mass)
+    assert ((plain.mass == 0) == (out.mass == 0)).all()
+    assert plain.best.tolist() == out.best.tolist()
+    assert plain.ends.tolist() == out.ends.tolist()
+    for first, end in pairwise([0, *out.ends.tolist()] if len(fits) else []):
+        assert sorted(plain.fits[first:end]) == sorted(out.fits[first:end])
     return out
 
 

@@ -6,6 +6,7 @@ a pipeline of our own halves the time of a first use; with others numba compiles
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numba
@@ -30,6 +31,44 @@ def kernel(function: _F) -> _F:
 
     setattr(numba.config, "CACHE_DIR", str(folder()))  # noqa: B010 - numba does not declare it
     return cast("_F", numba.njit(nogil=True, cache=True)(function))
+
+
+def interpret(compiled: Any) -> Callable[..., Any]:
+    """The same function as Python runs it, with all kernels that it calls."""
+    function = compiled.py_func
+    names = {
+        name: interpret(value) if hasattr(value, "py_func") else value
+        for name, value in function.__globals__.items()
+        if name in function.__code__.co_names
+    }
+    return FunctionType(function.__code__, names, function.__name__, function.__defaults__)
+
+
+class Sparing:
+    """A kernel that is compiled when more was asked of it than Python does in the same time.
+
+    ``work`` says how much a call is; calls go to ``plain``, which gives the very same, until they
+    come to ``limit`` together. What was compiled already is used at once.
+    """
+
+    def __init__(
+        self,
+        compiled: Any,
+        work: Callable[..., int],
+        limit: int,
+        plain: Callable[..., Any] | None = None,
+    ) -> None:
+        self.compiled, self.plain = compiled, plain or interpret(compiled)
+        self._work, self._left = work, limit
+
+    def __call__(self, *arguments: Any) -> Any:
+        """What the kernel gives."""
+        if not self.compiled.signatures:
+            work = self._work(*arguments)
+            if work <= self._left:
+                self._left -= work
+                return self.plain(*arguments)
+        return self.compiled(*arguments)
 
 
 # One way to allocate, shared by all kernels: every call of np.zeros or np.full by its own name,

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels.compiler import integer_rows, integers, kernel, narrow, reals, zeros
+from halfmask.kernels.compiler import (
+    Sparing,
+    integer_rows,
+    integers,
+    kernel,
+    narrow,
+    reals,
+    zeros,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -122,7 +130,7 @@ _ROOM = 1 << 24  # lists of one node that are held at once; what is longer is ta
 
 
 @kernel
-def covering(c: Any, found: Any, room: int = _ROOM) -> None:
+def _covering(c: Any, found: Any, room: int = _ROOM) -> None:
     """Find for each tuple of leaves the released tuples that cover it."""
     columns, released = c.low.shape
     summed = not len(found.ranks) and not len(found.ends)
@@ -326,6 +334,40 @@ def _after(values: Any, low: int, high: int, value: int) -> int:
         low += step
         step *= 2
     return first_from(values, low + 1, min(low + step, high), value + 1)
+
+
+def _all_pairs(c: Columns, found: Found, _: int = 0) -> None:
+    """What ``covering`` does, by looking at all pairs at once."""
+    inside = np.ones((c.labels.shape[1], c.leaves.shape[1]), dtype=bool)
+    for column, leaves in enumerate(c.leaves):
+        inside &= c.low[column][:, None] <= leaves
+        inside &= leaves <= c.high[column][:, None]
+        for label in np.unique(c.labels[column][c.gaps[column]]):
+            at = c.label_at[column] + label
+            held = np.isin(leaves, c.covered[c.starts[at] : c.starts[at + 1]])
+            inside[c.labels[column] == label] &= held
+    over, under = np.nonzero(inside)
+    np.add.at(found.mass, under, found.weights[over])
+    if len(found.ranks):
+        none = np.iinfo(np.int64).max
+        best = np.where(found.best < 0, none, found.best)
+        np.minimum.at(best, under, found.ranks[over])
+        found.best[:] = np.where(best == none, -1, best)
+    if len(found.ends):
+        held = np.bincount(over, minlength=len(found.ends))
+        if len(found.fits):
+            turn = np.arange(len(over)) - np.repeat(np.cumsum(held) - held, held)
+            found.fits[found.ends[over] + turn] = under
+        found.ends[:] += held
+
+
+def _pairs(c: Columns, *_: Any) -> int:
+    pairs = c.labels.shape[1] * c.leaves.shape[1]
+    return pairs * len(c.labels) if pairs <= _MATRIX else _COMPARED + 1
+
+
+_MATRIX, _COMPARED = 4_000_000, 200_000_000  # a matrix of pairs; cells before compiling pays
+covering: Any = Sparing(_covering, _pairs, _COMPARED, _all_pairs)
 
 
 class Meeting(NamedTuple):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from halfmask.kernels.compiler import (
+    Sparing,
     constants,
     integers,
     kernel,
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
+# Keys that NumPy sorts in about the time in which a kernel is compiled; a call is worth so many.
+_SORTED, _CALL, _FEW = 2_000_000, 1_000, 8_192
 
 
 def pack_codes(keys: NDArray[np.uint64], word: int, shift: int, codes: NDArray[np.int32]) -> None:
@@ -38,7 +41,7 @@ def pack_codes(keys: NDArray[np.uint64], word: int, shift: int, codes: NDArray[n
 
 
 @kernel
-def regroup(
+def _regroup(
     keys: NDArray[np.uint64],
     rows: NDArray[np.int64],
     words: NDArray[np.int64],
@@ -118,6 +121,43 @@ def _differ(keys: Any, one: int, other: int) -> bool:
     return False
 
 
+def _sort_keys(
+    keys: NDArray[np.uint64],
+    rows: NDArray[np.int64],
+    words: NDArray[np.int64],
+    shifts: NDArray[np.uint64],
+    masks: NDArray[np.uint64],
+    offsets: NDArray[np.int64],
+    maps: NDArray[np.uint64],
+) -> tuple[Any, Any, Any]:
+    """What ``regroup`` gives, by sorting."""
+    out = keys.copy()
+    for j, w in enumerate(words.tolist()):
+        codes = ((out[:, w] >> shifts[j]) & masks[j]).astype(np.int64)
+        out[:, w] = (out[:, w] & ~(masks[j] << shifts[j])) | (maps[offsets[j] + codes] << shifts[j])
+    width = out.shape[1]
+    ids, firsts = _number(out.view(f"V{8 * width}")[:, 0] if width > 1 else out.sum(axis=1))
+    sums = np.zeros(len(firsts), np.int64)
+    np.add.at(sums, ids, rows)
+    return ids.astype(np.int32), out[firsts], sums
+
+
+def _number(keys: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Number keys in order of first occurrence; where each number occurs first."""
+    _, firsts, places = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(firsts)
+    numbers = np.empty(len(order), np.int64)
+    numbers[order] = np.arange(len(order))
+    return numbers[places], firsts[order]
+
+
+def _effort(keys: NDArray[Any], *_: Any) -> int:
+    return _CALL + len(keys) if len(keys) <= _FEW else _SORTED + 1
+
+
+regroup: Any = Sparing(_regroup, _effort, _SORTED, _sort_keys)
+
+
 def number_keys(keys: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Per key a number from 0 in order of first occurrence, and how often each number occurs."""
     places, fields = np.empty(0, np.int64), np.empty(0, np.uint64)  # no column is recoded
@@ -158,7 +198,7 @@ def merge_histograms(
     """Merge the sparse histograms (CSR) of units into those of their groups."""
     if not values.flags.writeable:  # one version for all: to compile another costs more
         values = values.copy()
-    out_starts, out_values, out_counts = _merge(ids, groups, starts, values, counts, domain)
+    out_starts, out_values, out_counts = merge(ids, groups, starts, values, counts, domain)
     return out_starts, out_values.copy(), out_counts.copy()
 
 
@@ -195,6 +235,28 @@ def _merge(ids: Any, groups: int, starts: Any, values: Any, counts: Any, domain:
                     out_counts[place[v]] += counts[e]
         out_starts[g + 1] = size
     return out_starts, out_values[:size], out_counts[:size]
+
+
+def _sort_values(
+    ids: NDArray[np.int32],
+    groups: int,
+    starts: NDArray[np.int64],
+    values: NDArray[np.int32],
+    counts: NDArray[np.int64],
+    domain: int,
+) -> tuple[Any, Any, Any]:
+    """What ``merge`` gives, by sorting."""
+    of = np.repeat(ids, np.diff(starts)).astype(np.int64)
+    order = np.argsort(of, kind="stable")
+    numbers, firsts = _number(of[order] * domain + values[order])
+    sums = np.zeros(len(firsts), np.int64)
+    np.add.at(sums, numbers, counts[order])
+    sizes = np.bincount(of[order][firsts], minlength=groups)
+    ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    return ends, values[order][firsts], sums
+
+
+merge: Any = Sparing(_merge, lambda *given: _effort(given[3]), _SORTED, _sort_values)
 
 
 class Grouping(NamedTuple):
@@ -443,7 +505,8 @@ def note_minimal(
                 break
             entry = links[entry]
         if entry < 0:
-            masks[used] = mask
+            for w in range(len(mask)):  # as a whole it takes seconds to compile
+                masks[used, w] = mask[w]
             links[used] = heads[unit]
             heads[unit] = used
             used += 1

@@ -10,11 +10,12 @@ See ``halfmask.metrics.partition`` for what the bounds say.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels.compiler import ascend, integers, kernel, reals, zeros
+from halfmask.kernels.compiler import Sparing, ascend, integers, kernel, reals, zeros
 from halfmask.kernels.distance import distances_from
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ OPEN, HOPELESS = 0, 1
 
 
 @kernel
-def combine(
+def _combine(
     scores: NDArray[np.float64],
     weights: NDArray[np.float64],
     geometric: bool,  # noqa: FBT001 - numba takes no keyword-only parameters
@@ -33,12 +34,12 @@ def combine(
     """Aggregate column scores: prod (1 + x)^w - 1, or the weighted mean (weights sum to 1)."""
     total = 0.0
     for c in range(len(scores)):
-        total += weights[c] * (np.log1p(scores[c]) if geometric else scores[c])
-    return np.expm1(total) if geometric else total
+        total += weights[c] * (math.log1p(scores[c]) if geometric else scores[c])
+    return math.expm1(total) if geometric else total
 
 
 @kernel
-def bounds(
+def _bounds(
     heights: NDArray[np.int64],
     scores: NDArray[np.float64],
     weights: NDArray[np.float64],
@@ -56,7 +57,7 @@ def bounds(
         for c in range(columns):
             picked[c] = scores[c, rest % (heights[c] + 1)]
             rest //= heights[c] + 1
-        out[node] = combine(picked, weights, geometric)
+        out[node] = _combine(picked, weights, geometric)
     return out
 
 
@@ -76,7 +77,7 @@ def _raised(
     for c in range(columns):
         picked[c] = scores[c, rest % (heights[c] + 1)] + extra[c]
         rest //= heights[c] + 1
-    return combine(picked, weights, geometric)
+    return _combine(picked, weights, geometric)
 
 
 @kernel
@@ -122,7 +123,7 @@ def judge_node(
 
 
 @kernel
-def advance(
+def _advance(
     order: NDArray[np.int64],
     position: int,
     floor: NDArray[np.float64],
@@ -176,26 +177,15 @@ def lowest(
     return least
 
 
-@kernel
-def rule_out(state: NDArray[np.int8], heights: NDArray[np.int64], low: Any, high: Any) -> None:
+def rule_out(
+    state: NDArray[np.int8],
+    heights: NDArray[np.int64],
+    low: NDArray[np.int64],
+    high: NDArray[np.int64],
+) -> None:
     """Mark everything from ``low`` to ``high`` in every column as hopeless."""
-    columns = len(heights)
-    here = zeros(columns)
-    for c in range(columns):
-        here[c] = low[c]
-    while True:
-        node, stride = 0, 1
-        for c in range(columns):
-            node += here[c] * stride
-            stride *= heights[c] + 1
-        state[node] = HOPELESS
-        c = 0
-        while c < columns and here[c] == high[c]:
-            here[c] = low[c]
-            c += 1
-        if c == columns:
-            return
-        here[c] += 1
+    nodes = state.reshape(tuple(heights[::-1] + 1))  # the first column varies fastest
+    nodes[tuple(slice(a, b + 1) for a, b in zip(low[::-1], high[::-1], strict=True))] = HOPELESS
 
 
 @kernel
@@ -225,7 +215,7 @@ def add_up_labels(
 
 
 @kernel
-def penalty(
+def _penalty(
     keys: NDArray[np.uint64],
     lost: NDArray[np.int64],
     words: NDArray[np.int64],
@@ -246,6 +236,15 @@ def penalty(
                 label = np.int64((keys[i, words[c]] >> shifts[c]) & masks[c])
                 out[c] += lost[i] * extra[offsets[c] + label]
     return out
+
+
+# A small lattice is walked sooner than its kernels are compiled.
+combine: Any = Sparing(_combine, lambda *_: 1, 20_000)
+bounds: Any = Sparing(
+    _bounds, lambda heights, *_: int(np.prod(heights + 1)) * len(heights), 100_000
+)
+advance: Any = Sparing(_advance, lambda order, position, *_: len(order) - position, 500_000)
+penalty: Any = Sparing(_penalty, lambda keys, *_: len(keys), 200_000)
 
 
 class Fits(NamedTuple):
@@ -306,7 +305,7 @@ def _radius(far: Any, rows: Any, fits: Any, size: int) -> float:
 
 
 @kernel
-def entropies(f: Any, width: int) -> Any:
+def _entropies(f: Any, width: int) -> Any:
     """The sums over classes and columns of the least and the most bits, times rows."""
     least = most = 0.0
     counts = zeros(width)
@@ -358,4 +357,7 @@ def filled(counts: Any, size: int) -> Any:
 
 @kernel
 def _bits(rows: int, size: int) -> float:
-    return float(rows * np.log2(size / rows)) if rows else 0.0
+    return float(rows * math.log2(size / rows)) if rows else 0.0
+
+
+entropies: Any = Sparing(_entropies, lambda f, _: len(f.fits) * len(f.codes), 300_000)

@@ -1,0 +1,149 @@
+"""What Python and NumPy do in place of a kernel that is not compiled is what the kernel does."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from halfmask.kernels import group, lattice
+from halfmask.kernels.compiler import Sparing, interpret, kernel
+
+ROUNDS = 30
+
+
+@kernel
+def double(x):
+    return 2 * x
+
+
+@kernel
+def double_all(numbers):
+    total = 0
+    for i in range(len(numbers)):
+        total += double(numbers[i])
+    return total
+
+
+def same(one, other):
+    for a, b in zip(one, other, strict=True):
+        assert np.array_equal(a, b)
+        assert np.asarray(a).dtype == np.asarray(b).dtype
+
+
+def test_a_kernel_is_compiled_when_enough_was_asked_of_it():
+    asked = []
+
+    def plain(numbers):
+        asked.append(len(numbers))
+        return 0
+
+    spared = Sparing(double_all, len, 5, plain)
+    assert [spared(np.arange(n)) for n in (3, 2, 3, 1)] == [0, 0, 6, 0]
+    assert asked == [3, 2]  # 3 more were too many; from then on the kernel is there
+
+
+def test_python_runs_the_parts_of_a_kernel_too():
+    @kernel
+    def outer(numbers):
+        return double_all(numbers) + 1
+
+    before = len(double.signatures)
+    assert interpret(outer)(np.arange(4)) == 13
+    assert not outer.signatures
+    assert len(double.signatures) == before
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_groups_of_keys(width):
+    rng = np.random.default_rng(width)
+    for _ in range(ROUNDS):
+        n = int(rng.integers(0, 60))
+        keys = rng.integers(0, 4, (n, width)).astype(np.uint64)
+        keys |= rng.integers(0, 3, (n, width)).astype(np.uint64) << np.uint64(50)
+        rows = rng.integers(1, 5, n)
+        words = np.arange(width)[: int(rng.integers(0, width + 1))]
+        shifts = np.full(len(words), 50, np.uint64)
+        masks = np.full(len(words), 3, np.uint64)
+        maps = rng.integers(0, 4, 4 * len(words)).astype(np.uint64)
+        given = keys, rows, words, shifts, masks, 4 * np.arange(len(words)), maps
+        same(group.regroup.plain(*given), group.regroup.compiled(*given))
+
+
+def test_groups_of_keys_by_hand():
+    keys = np.array([[5], [3], [5], [1]], np.uint64)
+    none, fields = np.empty(0, np.int64), np.empty(0, np.uint64)
+    ids, unique, sums = group.regroup.plain(
+        keys, np.array([1, 2, 3, 4]), none, fields, fields, none, fields
+    )
+    assert ids.tolist() == [0, 1, 0, 2]
+    assert unique.tolist() == [[5], [3], [1]]
+    assert sums.tolist() == [4, 2, 4]
+
+
+def test_merged_histograms():
+    rng = np.random.default_rng(3)
+    for _ in range(ROUNDS):
+        units, domain, groups = int(rng.integers(1, 30)), 5, 4
+        ids = rng.integers(0, groups, units).astype(np.int32)
+        sizes = rng.integers(0, 4, units)
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        values = rng.integers(0, domain, sizes.sum()).astype(np.int32)
+        counts = rng.integers(1, 9, len(values))
+        given = ids, groups, starts, values, counts, domain
+        same(group.merge.plain(*given), group.merge.compiled(*given))
+
+
+@pytest.mark.parametrize("geometric", [True, False])
+def test_walks_over_a_lattice(geometric):
+    rng = np.random.default_rng(8)
+    heights = np.array([2, 1, 3])
+    size = 3 * 2 * 4
+    scores = np.sort(rng.random((3, 4)), axis=1)
+    weights = np.array([0.5, 0.2, 0.3])
+    costs = scores, weights, geometric
+    floor = lattice.bounds.plain(heights, *costs)
+    assert floor.tolist() == lattice.bounds.compiled(heights, *costs).tolist()
+    one = [scores[0, 1], scores[1, 1], scores[2, 2]]  # node 1 + 1 * 3 + 2 * 6
+    wanted = np.exp(np.log1p(one) @ weights) - 1 if geometric else np.dot(one, weights)
+    assert floor[16] == pytest.approx(wanted)
+    order = np.argsort(-floor)
+    for _ in range(ROUNDS):
+        state = (rng.random(size) < 0.2).astype(np.int8)
+        source = np.where(rng.random(size) < 0.3, rng.integers(0, 5, size), -1).astype(np.int32)
+        penalties = rng.random((5, 3)) / 4
+        found = []
+        for run in (lattice.advance.plain, lattice.advance.compiled):
+            mine = state.copy(), source.copy()
+            at = run(order, 0, floor, heights, *costs, *mine, penalties, 0.5)
+            found.append((at, *mine))
+        same(*found)
+
+
+def test_what_suppressed_rows_cost():
+    rng = np.random.default_rng(5)
+    keys = rng.integers(0, 16, (40, 1)).astype(np.uint64)
+    given = (
+        keys, rng.integers(0, 3, 40), np.array([0, 0]), np.array([0, 2], np.uint64),
+        np.array([3, 3], np.uint64), np.array([0, 4]), rng.random(8),
+    )  # fmt: skip
+    same(lattice.penalty.plain(*given), lattice.penalty.compiled(*given))
+
+
+def test_everything_in_a_box_is_ruled_out():
+    state = np.zeros(12, np.int8)
+    lattice.rule_out(state, np.array([2, 3]), np.array([0, 1]), np.array([1, 2]))
+    assert np.flatnonzero(state).tolist() == [3, 4, 6, 7]  # level + 3 * level
+
+
+def test_bits_of_classes():
+    rng = np.random.default_rng(2)
+    for _ in range(ROUNDS):
+        lengths = rng.integers(1, 9, 5)
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        fits, rows = rng.integers(0, 12, starts[-1]), rng.integers(1, 4, 12)
+        codes = rng.integers(0, 6, (2, 12)).astype(np.int32)
+        sizes = np.array([min(3, int(rows[fits[a:b]].sum())) for a, b in pairwise(starts)])
+        given = lattice.Fits(sizes, starts, fits, rows, np.arange(12), codes)
+        same(lattice.entropies.plain(given, 6), lattice.entropies.compiled(given, 6))
