@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,7 @@ from halfmask.cli.options import (
     with_roles,
 )
 from halfmask.cli.show import show_failing, show_verdicts, write_failing
-from halfmask.errors import PrivacyError
+from halfmask.errors import ParameterError, PrivacyError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -533,6 +534,8 @@ _OPTIONS = (
 )
 @click.option("--time-limit", type=float, help="cocluster: seconds for the search.")
 @click.option("--rows", type=int, help="How many rows to draw; default: about as many as FILE has.")
+@click.option("--given", multiple=True, metavar="CONDITION",
+              help='Draw rows that hold this: sex=f, "age>=18", "age<65".')  # fmt: skip
 @click.option("--holdout", type=float, help="cocluster: share of rows kept out as a control.")
 @click.option("--seed", type=int, help="cocluster: repeat a draw.")
 @output("The synthetic table: .parquet, .csv, .arrow; - is CSV on stdout.")
@@ -559,6 +562,8 @@ def synthesize_command(file: str, output: str | None, as_json: bool, **given: An
     )
     if accountant is not None:
         options["accountant"] = accountant
+    if given["given"]:
+        options["given"] = read_conditions(given["given"])
     with show.show_working("Learning a model of the rows"):
         release = synthesize(table, method, **options)
     deliver(release, output, given["report"])
@@ -569,6 +574,27 @@ def synthesize_command(file: str, output: str | None, as_json: bool, **given: An
         show_private(release, to=to)
     else:
         show_synthetic(release, to=to)
+
+
+_CONDITION = re.compile(r"\s*(.+?)\s*(>=|<|=)\s*(.*?)\s*", re.DOTALL)
+
+
+def read_conditions(texts: Sequence[str]) -> dict[str, Any]:
+    """Conditions as a command line writes them; a column that is named again may hold either."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        parts = _CONDITION.fullmatch(text)
+        if parts is None:
+            raise ParameterError("given", text, 'such as sex=f, "age>=18" or "age<65"')
+        name, sign, value = parts.groups()
+        kind = list if sign == "=" else dict
+        if not isinstance(found.setdefault(name, kind()), kind):
+            raise ParameterError("given", text, "values or a range of a column, not both")
+        if sign == "=":
+            found[name].append(value)
+        else:
+            found[name]["from" if sign == ">=" else "below"] = value
+    return found
 
 
 def show_private(release: PrivateRelease, *, to: str = "stdout") -> None:

@@ -318,10 +318,32 @@ def given_domains(
 ) -> dict[str, object]:
     """Domains as given, or as a codebook states them, of which only ``columns`` matter."""
     if domains is None or isinstance(domains, Mapping):
-        return dict(domains or {})
-    found = read_codebook(Path(domains))
+        return _without_rules(domains or {})
+    found = _without_rules(read_codebook(Path(domains)))
     listed = Path(domains).suffix.lower() != ".toml"
     return {n: d for n, d in found.items() if n in columns or not (listed and columns)}
+
+
+def given_impossible(
+    domains: Mapping[str, object] | str | PathLike[str] | None,
+) -> list[object]:
+    """The combinations that a codebook says cannot occur."""
+    if domains is None:
+        return []
+    known = domains if isinstance(domains, Mapping) else read_codebook(Path(domains))
+    found = known.get("impossible")
+    return list(found) if isinstance(found, list | tuple) and _are_rules(found) else []
+
+
+def _without_rules(domains: Mapping[str, object]) -> dict[str, object]:
+    """The same without ``[[impossible]]``; a column of that name lists values, not tables."""
+    return {n: d for n, d in domains.items() if n != "impossible" or not _are_rules(d)}
+
+
+def _are_rules(found: object) -> bool:
+    if not isinstance(found, list | tuple) or not found:
+        return False
+    return all(isinstance(one, Mapping) for one in found)
 
 
 _GRID = 10**9  # of an epsilon that is computed from rho, rounded up

@@ -49,9 +49,9 @@ class Values:
     ordered: bool = False
 
     def __post_init__(self) -> None:
-        if not self.values or len(set(map(_key, self.values))) != len(self.values):
+        if not self.values or len(set(map(value_key, self.values))) != len(self.values):
             raise ParameterError("values", len(self.values), "at least one value, each once")
-        if self.other is not None and _key(self.other) not in set(map(_key, self.values)):
+        if self.other is not None and value_key(self.other) not in set(map(value_key, self.values)):
             raise ParameterError("other", "(a value)", "one of the listed values")
 
     def __len__(self) -> int:
@@ -60,14 +60,14 @@ class Values:
     @property
     def fallback(self) -> int:
         """The code that values outside the domain get."""
-        keys = [_key(value) for value in self.values]
+        keys = [value_key(value) for value in self.values]
         if self.other is not None:
-            return keys.index(_key(self.other))
+            return keys.index(value_key(self.other))
         return keys.index(None) if None in keys else 0
 
     def encode(self, column: pa.Array) -> NDArray[np.int32]:
         """Per distinct value of ``column``, its code."""
-        place, outside = {_key(value): i for i, value in enumerate(self.values)}, self.fallback
+        place, outside = {value_key(value): i for i, value in enumerate(self.values)}, self.fallback
         found = (place.get(key, outside) for key in _keys(column))
         return np.fromiter(found, np.int32, len(column))
 
@@ -82,7 +82,7 @@ class Values:
         del random
         if kind is None:
             return pa.array(self.values).take(pa.array(codes))
-        texts = pa.array([_key(value) for value in self.values], pa.string())
+        texts = pa.array([value_key(value) for value in self.values], pa.string())
         found = texts.take(pa.array(codes))
         if pa.types.is_dictionary(kind):
             kind = kind.value_type
@@ -147,7 +147,7 @@ class Bins:
 
     def encode(self, column: pa.Array) -> NDArray[np.int32]:
         """Per distinct value of ``column``, its code; what is no number counts as missing."""
-        numbers = _days(column) if self.date else _numbers(column)
+        numbers = values_as_days(column) if self.date else values_as_numbers(column)
         last = len(self.edges) - 2
         codes = np.clip(np.searchsorted(self.edges, numbers, side="right") - 1, 0, last)
         return np.where(np.isnan(numbers), last + 1 if self.missing else 0, codes).astype(np.int32)
@@ -203,13 +203,13 @@ def _from_dict(name: str, parts: dict[str, Any]) -> Domain:
             parts["values"] = (*parts["values"], *extra)
             return Values(**parts)
         if "edges" in parts:
-            dated = any(_is_date(edge) for edge in parts["edges"])
+            dated = any(writes_date(edge) for edge in parts["edges"])
             parts.setdefault("integer", all(isinstance(edge, int) for edge in parts["edges"]))
-            parts["edges"] = tuple(_number(edge) for edge in parts["edges"])
+            parts["edges"] = tuple(as_number(edge) for edge in parts["edges"])
             return Bins(date=dated, **parts)
         count, low, high = parts.pop("bins"), parts.pop("low"), parts.pop("high")
-        if _is_date(low) or _is_date(high):
-            return Bins.even(_number(low), _number(high), count, date=True, **parts)
+        if writes_date(low) or writes_date(high):
+            return Bins.even(as_number(low), as_number(high), count, date=True, **parts)
         parts.setdefault("integer", isinstance(low, int) and isinstance(high, int))
         return Bins.even(low, high, count, **parts)
     except ParameterError as error:
@@ -222,7 +222,7 @@ def _from_dict(name: str, parts: dict[str, Any]) -> Domain:
         ) from None
 
 
-def _is_date(bound: object) -> bool:
+def writes_date(bound: object) -> bool:
     """Whether a bound is a date, or a text that writes one."""
     if isinstance(bound, str):
         try:
@@ -233,9 +233,9 @@ def _is_date(bound: object) -> bool:
     return isinstance(bound, datetime.date)
 
 
-def _number(bound: Any) -> float:
+def as_number(bound: Any) -> float:
     """A bound as a number; a date as days since 1970."""
-    if not _is_date(bound):
+    if not writes_date(bound):
         return float(bound)
     day = datetime.date.fromisoformat(bound) if isinstance(bound, str) else bound
     if isinstance(day, datetime.datetime):
@@ -313,14 +313,14 @@ def declared_column(table: Table, name: str, domain: Domain) -> pa.Array:
     column, kind = table.encode(name), declared_type(domain)
     values = column.values
     if isinstance(domain, Bins) and domain.date:
-        days = _days(values)
+        days = values_as_days(values)
         found = pa.array(days, mask=np.isnan(days)).cast(pa.int32()).cast(kind)
     elif isinstance(domain, Bins) or pa.types.is_floating(kind):
-        numbers = _numbers(values)
+        numbers = values_as_numbers(values)
         found = pa.array(numbers, mask=np.isnan(numbers))
     else:
         text = pa.types.is_string(kind)
-        place = {_key(value): value for value in domain.values if value is not None}
+        place = {value_key(value): value for value in domain.values if value is not None}
         keys = (key if isinstance(key, str) else None for key in _keys(values))
         found = pa.array([place.get(key, key if text else None) for key in keys], kind)
     return found.take(pa.array(column.codes))
@@ -330,7 +330,7 @@ def _keys(column: pa.Array) -> Iterator[object]:
     """What each value is known by; one that Python has no value for by itself."""
     for value in column:
         try:
-            yield _key(value.as_py())
+            yield value_key(value.as_py())
         except (ValueError, OverflowError):
             yield value
 
@@ -339,7 +339,7 @@ _NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(\.\d+)?", re.ASCII)
 
 
-def _key(value: object) -> object:
+def value_key(value: object) -> object:
     """Values that mean the same are the same, so that 1, 1.0 and "1" meet.
 
     Whether a file's column was read as numbers, times, truth values or text depends on its other
@@ -366,7 +366,7 @@ def _key(value: object) -> object:
 _EXACT = 2.0**53
 
 
-def _numbers(column: pa.Array) -> NDArray[np.float64]:
+def values_as_numbers(column: pa.Array) -> NDArray[np.float64]:
     """The values as numbers; NaN where one is none, whatever type the column was read as."""
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
         # Not safe: a whole number beyond 2**53 would fail, and so tell that such a row exists.
@@ -377,11 +377,12 @@ def _numbers(column: pa.Array) -> NDArray[np.float64]:
     return np.array(found, dtype=np.float64)
 
 
-def _days(column: pa.Array) -> NDArray[np.float64]:
+def values_as_days(column: pa.Array) -> NDArray[np.float64]:
     """The values as days since 1970; NaN where one is no date, whatever the column was read as."""
     if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
         days = pc.cast(pc.cast(column, pa.date32(), safe=False), pa.int32())
         plain = pc.cast(days, pa.float64())
         return np.asarray(pc.fill_null(plain, float("nan")).to_numpy(zero_copy_only=False))
     texts = [str(key)[:10] if key is not None else "" for key in _keys(column)]
-    return np.array([_number(text) if _is_date(text) else np.nan for text in texts], np.float64)
+    days = [as_number(text) if writes_date(text) else np.nan for text in texts]
+    return np.array(days, np.float64)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.dp.accountant import Receipt
+    from halfmask.dp.conditions import Combination
     from halfmask.engines.request import Request
     from halfmask.models.m_invariance import MInvariance
     from halfmask.models.verdict import Model
@@ -251,6 +252,8 @@ class NoiseCandidate:
         notes: what a reader should know, one sentence each.
         origin: the kind that came in.
         schema: of the table that was read, which says whether people state an epsilon.
+        impossible: combinations that no row may hold, as declared.
+        given: what every row must hold.
     """
 
     rows: pa.Table
@@ -261,6 +264,8 @@ class NoiseCandidate:
     notes: Sequence[str] = ()
     origin: str = "arrow"
     schema: Schema | None = None
+    impossible: Sequence[Combination] = ()
+    given: Combination = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -280,6 +285,8 @@ class SyntheticCandidate:
         combinations: of how many columns the values of a row must be shared together.
         cuts: the bounds between the intervals by which numbers are counted there.
         demands: whether people's own demands are kept, or set aside by the controller.
+        impossible: combinations that no row may hold, as declared.
+        given: what every row must hold.
     """
 
     table: Table
@@ -294,6 +301,8 @@ class SyntheticCandidate:
     combinations: int = 1
     cuts: Mapping[str, Sequence[float]] = field(default_factory=dict)
     demands: DemandsChoice = "keep"
+    impossible: Sequence[Combination] = ()
+    given: Combination = ()
 
     def __repr__(self) -> str:
         return f"SyntheticCandidate({self.method}, {self.rows.num_rows:,} rows)"

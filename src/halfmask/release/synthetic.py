@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.dp.budget import Approximate
+from halfmask.dp.conditions import occurs
 from halfmask.dp.figures import column_bounds
 from halfmask.errors import InternalError, PrivacyError
 from halfmask.release.demands import enforce_group_demands, noisy_demands, order_notes
@@ -61,6 +62,7 @@ def seal_noise(candidate: NoiseCandidate) -> PrivateRelease:
             "The receipt speaks of people, and no column says whose rows are whose."
         )
     _require_demands(candidate)
+    _require_conditions(candidate)
     notes = list(candidate.notes)
     promise = receipt.promise
     if isinstance(promise, Approximate) and promise.delta * len(candidate.rows) > 1:
@@ -116,6 +118,7 @@ def seal_synthetic(candidate: SyntheticCandidate, names: Sequence[str]) -> Synth
         raise InternalError("The synthetic rows have other columns than may leave.")
     if not rows.num_rows:
         raise PrivacyError("No row would leave: ask for at least one.")
+    _require_conditions(candidate)
     require_shared(table, rows, candidate.least)
     require_shared_together(
         table, rows, candidate.least, columns=candidate.combinations, cuts=candidate.cuts
@@ -152,6 +155,15 @@ def seal_synthetic(candidate: SyntheticCandidate, names: Sequence[str]) -> Synth
         _arrow=rows,
         door=DOOR,
     )
+
+
+def _require_conditions(candidate: NoiseCandidate | SyntheticCandidate) -> None:
+    """Refuse rows that cannot be, or that are not what was asked for; on the values that leave."""
+    rows = candidate.rows
+    if any(occurs(rows, combination).any() for combination in candidate.impossible):
+        raise InternalError("A row would hold a combination that is declared impossible.")
+    if candidate.given and not occurs(rows, candidate.given).all():
+        raise InternalError("A row would not hold what is given.")
 
 
 def _combined(least: int, together: int) -> list[str]:

@@ -20,6 +20,7 @@ from halfmask.coclustering.hierarchy import merge_small, simplify
 from halfmask.coclustering.observations import PartSizes
 from halfmask.coclustering.optimize import ROUNDS
 from halfmask.coclustering.prepare import cocluster_parts, is_continuous, melt_columns, require_cuts
+from halfmask.dp.conditions import conditions_of, impossible_of
 from halfmask.errors import InputError, ParameterError, UnsatisfiableError
 from halfmask.models.verdict import require_number, require_whole
 from halfmask.release.candidate import SyntheticCandidate
@@ -27,16 +28,26 @@ from halfmask.release.demands import DRAWN, INSTEAD, SET_ASIDE, refuse_diversity
 from halfmask.release.seal import published_columns, seal
 from halfmask.synthesize.columns import RARE, shared_parts, support
 from halfmask.synthesize.combinations import redraw_rare, shared_combinations
+from halfmask.synthesize.limits import (
+    condition_notes,
+    draw_fitting,
+    require_shared_condition,
+    stated_conditions,
+    structure_notes,
+)
 from halfmask.table.demands import leaving_columns, people_who, resolve, with_policies
 from halfmask.table.table import Table
 from halfmask.table.weights import unweighted_notes
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from halfmask.coclustering.generate import Mode
     from halfmask.coclustering.grid import Grid
     from halfmask.coclustering.prepare import IntervalRule
+    from halfmask.dp.conditions import Combination
     from halfmask.release.demands import DemandsChoice
     from halfmask.release.release import SyntheticRelease
     from halfmask.synthesize.columns import SharedColumnParts
@@ -97,6 +108,8 @@ class DrawSettings:
         time_limit: seconds for the co-clustering.
         policies: more demands of people, as for ``query``; they add to those of the schema.
         demands: ``"ignore"`` sets people's demands aside; the release says so first.
+        given: column to what every drawn row holds there: a value, values, or a range, which k
+            people must share; it needs ``rows``.
     """
 
     k: int | None = None
@@ -112,6 +125,7 @@ class DrawSettings:
     time_limit: float | None = None
     policies: object = None
     demands: DemandsChoice = "keep"
+    given: Mapping[str, object] | None = None
 
     def require(self) -> None:
         """Refuse what cannot be drawn."""
@@ -156,10 +170,13 @@ def synthesize_groups(table: Table, settings: DrawSettings) -> SyntheticRelease:
     seed = settings.seed
     names = published_columns(table)
     _require_repeating(table, names)
+    impossible, given = _conditions(table, settings, names)
     random = np.random.default_rng(secrets.randbits(128) if seed is None else seed)
     size = settings.rows or len(table)
     table, held = hold_out(table, settings.holdout, random)
     owner = _owners(table)
+    if given:
+        require_shared_condition(table, given, wanted, owner)
     cut: dict[str, Any] = {
         name: getattr(settings, name) for name in ("bins", "intervals", "labels")
     }
@@ -173,12 +190,19 @@ def synthesize_groups(table: Table, settings: DrawSettings) -> SyntheticRelease:
     grid = _coarsen(finest, wanted, settings.strategy, owner)
     columns = [support(table, column, wanted, owner) for column in melted.columns]
     model = generator(grid, melted.offsets, np.concatenate([one.drawn for one in columns]))
-    codes, groups = model.draw_in_groups(size, random, mode=settings.mode)
     together = settings.combinations if wanted > 1 and len(names) > 1 else 1
-    redrawn = 0.0
+    shared = None
     if together > 1:
         shared = shared_combinations(melted.columns, together, wanted, owner)
-        redrawn = redraw_rare(codes, groups, model, shared, random)
+    changed: list[float] = []
+
+    def draw(count: int) -> pa.Table:
+        codes, groups = model.draw_in_groups(count, random, mode=settings.mode)
+        if shared is not None:
+            changed.append(redraw_rare(codes, groups, model, shared, random))
+        return _drawn_rows(table, columns, codes, random, labels=settings.labels)
+
+    rows = draw_fitting(draw, size, impossible, given)
     obtained = PartSizes(grid.partition[0], owner).fewest()
     parameters: dict[str, Any] = {
         "k": settings.k,
@@ -186,20 +210,25 @@ def synthesize_groups(table: Table, settings: DrawSettings) -> SyntheticRelease:
         **{name: getattr(settings, name) for name in _STATED},
         "parts": list(grid.parts),
         "rounds": ROUNDS,
+        **stated_conditions(table.schema.impossible, settings.given),
     }
     notes = (*raised, *_notes(grid, columns, obtained, wanted), *unweighted_notes(table.schema))
-    if redrawn > _MANY:
+    if max(changed, default=0.0) > _MANY:
         notes = (
             *notes,
             "More than one row in ten was drawn anew, because it held a combination that fewer "
             f"than {wanted:,} people share: dependence among rare values is weaker than it was.",
         )
-    if owner is not None:
-        notes = (*notes, "Rows are drawn one by one: who several rows are about is not drawn.")
+    declared = table.schema.impossible
+    notes = (
+        *notes, *condition_notes(declared, settings.given), *structure_notes(table.schema)
+    )  # fmt: skip
+    if settings.given is not None:
+        notes = (*notes, "The measures compare these rows with those of everybody.")
     return seal(
         SyntheticCandidate(
             table=table,
-            rows=_drawn_rows(table, columns, codes, random, labels=settings.labels),
+            rows=rows,
             method="cocluster",
             least=wanted,
             seed=int(random.integers(2**31)),
@@ -210,8 +239,24 @@ def synthesize_groups(table: Table, settings: DrawSettings) -> SyntheticRelease:
             combinations=together,
             cuts={c.name: c.cuts.bounds[1:-1] for c in melted.columns if c.cuts is not None},
             demands=settings.demands,
+            impossible=impossible,
+            given=given,
         )
     )
+
+
+def _conditions(
+    table: Table, settings: DrawSettings, names: tuple[str, ...]
+) -> tuple[tuple[Combination, ...], Combination]:
+    """What rows may not hold, and what they must."""
+    impossible = impossible_of(table.schema.impossible, names)
+    if settings.labels and (impossible or settings.given is not None):
+        raise ParameterError("labels", "(given)", "only without [[impossible]] and given")
+    if settings.given is None:
+        return impossible, ()
+    if settings.rows is None:
+        raise ParameterError("rows", None, "how many rows to draw, which given needs")
+    return impossible, conditions_of(settings.given, names, "given")
 
 
 def _drawn_rows(

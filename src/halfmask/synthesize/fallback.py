@@ -31,12 +31,17 @@ if TYPE_CHECKING:
 
     from halfmask.dp.budget import Budget
     from halfmask.dp.views import Guess, NoisyCounts, NoisyViews
+    from halfmask.synthesize.limits import DrawLimits
 
     Codes = dict[str, NDArray[np.int64]]
 
 FELL_BACK = (
     "The model could not be computed: columns were drawn for themselves, from the noisy counts "
     "that had been paid for."
+)
+SHORT = (
+    "The model holds few rows, or none, within what is given and possible: rows that fit were "
+    "repeated, or, where there is none, columns that no condition names were drawn as of everybody."
 )
 DEFECT = (
     "The method failed by a defect of halfmask ({}): columns were drawn for themselves, from the "
@@ -97,6 +102,8 @@ def learn_and_draw(
     views: NoisyViews,
     rows_of: Callable[[float], int],
     random: np.random.Generator,
+    *,
+    limits: DrawLimits | None = None,
     **options: Any,
 ) -> tuple[Codes, tuple[str, ...]]:
     """Public codes of the rows that a method draws, and what to say where it could not.
@@ -106,6 +113,7 @@ def learn_and_draw(
         views: all that it may ask about the rows.
         rows_of: how many rows to draw where a model has so many.
         random: where chance comes from; it holds no secret.
+        limits: which rows may be drawn; None: all.
         options: what the method takes.
 
     Raises:
@@ -115,9 +123,8 @@ def learn_and_draw(
     paid = PaidViews(views)
     try:
         model = learn(paid, **options)
-        codes = model.draw(rows_of(float(model.rows)), random)
-        if all(_inside(codes[name], size) for name, size in views.sizes.items()):
-            return codes, ()
+        codes, short = _drawn(model, rows_of(float(model.rows)), random, views.sizes, limits)
+        return codes, _told(short)
     except (InputError, InternalError, BudgetExceededError):
         raise  # what is public is wrong, or the views refuse
     except _FORESEEN:
@@ -131,12 +138,54 @@ def learn_and_draw(
     if note != FELL_BACK:
         warnings.warn(note, RuntimeWarning, stacklevel=2)
     count = rows_of(rows_from([one for one in paid.answered if one.counts.size]))
-    codes = {}
-    for name, size in views.sizes.items():
-        table = columns[name]
-        weights = np.ones(size) if table is None else table
-        codes[name] = draw_values(np.zeros(count, np.int64), weights[None, :], random)
-    return codes, (note,)
+    alone = _Columns(
+        {n: np.ones(s) if (t := columns[n]) is None else t for n, s in views.sizes.items()}
+    )
+    codes, short = _drawn(alone, count, random, views.sizes, limits)
+    return codes, (note, *_told(short))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Columns:
+    """Columns that know nothing of each other, by the weights of their values."""
+
+    weights: Mapping[str, NDArray[np.float64]]
+
+    def draw(self, rows: int, random: np.random.Generator) -> Codes:
+        return {
+            name: draw_values(np.zeros(rows, np.int64), held[None, :], random)
+            for name, held in self.weights.items()
+        }
+
+
+def _drawn(
+    model: Any,
+    rows: int,
+    random: np.random.Generator,
+    sizes: Mapping[str, int],
+    limits: DrawLimits | None,
+) -> tuple[Codes, float]:
+    """Codes within the limits, and which share of them the model did not give.
+
+    Raises:
+        ArithmeticError: what the model draws is none.
+    """
+
+    def draw(count: int, chance: np.random.Generator) -> Codes:
+        codes: Codes = model.draw(count, chance)
+        if not all(_inside(codes[name], size) for name, size in sizes.items()):
+            raise ArithmeticError
+        return codes
+
+    if limits is None:
+        return draw(rows, random), 0.0
+    if limits.given and hasattr(model, "given"):
+        model = model.given(limits.given)
+    return limits.draw(draw, rows, random)
+
+
+def _told(short: float) -> tuple[str, ...]:
+    return (SHORT,) if short else ()
 
 
 def _inside(codes: NDArray[Any], size: int) -> bool:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
+    Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +217,40 @@ class Beliefs:
         parent = self.tree.edges[edge][1]
         later = self.tree.edges[edge + 1 :]
         return {name for child, up, shared in later if parent in (child, up) for name in shared}
+
+
+def allowed_cells(
+    columns: Sequence[str], sizes: Mapping[str, int], zeros: Sequence[Mapping[str, Mask]]
+) -> Floats:
+    """The table over ``columns`` that is 0 where a combination cannot occur, and 1 elsewhere.
+
+    Args:
+        columns: whose values span it.
+        sizes: how many values each column has.
+        zeros: combinations, as per column the codes that are part of one; those on other columns
+            do not count.
+    """
+    found = np.ones(tuple(sizes[name] for name in columns))
+    for one in zeros:
+        if set(one) <= set(columns):
+            held = np.ones_like(found)
+            for name, mask in one.items():
+                held *= align_axes(mask.astype(np.float64), (name,), columns)
+            found *= 1 - held
+    return found
+
+
+def exclude(beliefs: Beliefs, zeros: Sequence[Mapping[str, Mask]], most: int) -> Beliefs:
+    """``beliefs`` without what cannot occur, where the tree that holds it has ``most`` cells."""
+    for one in zeros:
+        columns = tuple(name for name in beliefs.sizes if name in one)
+        if junction_tree(beliefs.sizes, [*beliefs.tree.cliques, columns]).cells > most:
+            continue  # rows that hold it are drawn again
+        beliefs = beliefs.extended([columns])
+        home = beliefs.tree.holder(columns)
+        assert home is not None  # noqa: S101 - the tree was extended
+        beliefs.multiply({home: allowed_cells(beliefs.tree.cliques[home], beliefs.sizes, [one])})
+    return beliefs
 
 
 def _settled(table: Floats) -> Floats:

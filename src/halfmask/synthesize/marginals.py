@@ -26,7 +26,7 @@ model by empirical Bayes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from math import pi, sqrt
@@ -39,8 +39,10 @@ from halfmask.dp.views import Guess, noise
 from halfmask.synthesize.inference import (
     Beliefs,
     align_axes,
+    allowed_cells,
     draw,
     draw_values,
+    exclude,
     junction_tree,
     sum_to,
 )
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
     Pair = tuple[str, str]
+    Masks = Mapping[str, NDArray[np.bool_]]
 
 
 def simplex(noisy: NDArray[np.int64] | Floats, total: float) -> Floats:
@@ -231,6 +234,20 @@ class MarginalsModel:
             fine[name] = draw_values(coarse[name], inside, random, beside=others)
         return fine
 
+    def given(self, held: Masks) -> MarginalsModel:
+        """The same distribution given that columns hold some of their values."""
+        ones = dict(self.ones)
+        beliefs = self.beliefs.copy()
+        for name, mask in held.items():
+            ones[name] = np.where(mask, np.maximum(ones[name], 1e-9), 0.0)
+            groups = self.groups[name]
+            before = np.bincount(groups, self.ones[name] + 1e-9)
+            share = np.bincount(groups, ones[name], minlength=len(before)) / before
+            home = beliefs.tree.holder((name,))
+            assert home is not None  # noqa: S101 - every column lies in a clique
+            beliefs.multiply({home: align_axes(share, (name,), beliefs.tree.cliques[home])})
+        return replace(self, beliefs=beliefs, ones=ones)
+
 
 def _number_rows(columns: Sequence[Ints], rows: int) -> Ints:
     """Per row, a number that rows share only if they agree on (most of) ``columns``."""
@@ -249,6 +266,7 @@ def learn(
     ordered: Collection[str] = (),
     cells: int = CELLS,
     rounds: int | None = None,
+    zeros: Sequence[Masks] = (),
 ) -> MarginalsModel:
     """A model of the rows behind ``views``, for the whole of its budget.
 
@@ -257,6 +275,7 @@ def learn(
         ordered: the columns whose neighboring codes are alike.
         cells: how large the model may grow.
         rounds: how many pairs to measure; by default a rule on public and noisy numbers.
+        zeros: combinations that cannot occur, as per column the codes that are part of one.
     """
     plan = _plan(views)
     measured = _single_columns(views, views.limit * plan.ones)
@@ -265,7 +284,7 @@ def learn(
     rest = views.limit * (1 - plan.total - plan.ones - plan.choices)
     planned = rounds if rounds is not None else plan.rounds
     if planned < 1:
-        return _independent(views.sizes, ones, rows)
+        return _independent(views.sizes, ones, rows, zeros, cells)
     sigma = sqrt(noise(rest / planned, 1).variance)
     groups = {
         name: join_small(ones[name], max(rows / GROUPS, 12 * sigma))
@@ -273,7 +292,9 @@ def learn(
         else pool_small(ones[name], 3 * sigma)
         for name in views.sizes
     }
-    search = _PairSelection(views.grouped(groups), rows, rest, planned, cells)
+    groups = {name: _split_groups(held, name, zeros) for name, held in groups.items()}
+    coarse = [{n: _grouped_mask(mask, groups[n]) for n, mask in one.items()} for one in zeros]
+    search = _PairSelection(views.grouped(groups), rows, rest, planned, cells, coarse)
     search.start(
         {n: np.bincount(groups[n], ones[n]).astype(np.float64) for n in groups},
         {n: measured[n].variance * len(groups[n]) / (groups[n].max() + 1) for n in groups},
@@ -284,12 +305,35 @@ def learn(
 
 
 def _independent(
-    sizes: Mapping[str, int], ones: Mapping[str, Floats], rows: float
+    sizes: Mapping[str, int],
+    ones: Mapping[str, Floats],
+    rows: float,
+    zeros: Sequence[Masks],
+    cells: int,
 ) -> MarginalsModel:
-    """Columns that know nothing of each other."""
+    """Columns that know nothing of each other, but for what cannot occur."""
     kept = {name: np.maximum(table, 1e-9) for name, table in ones.items()}
     same = {name: np.arange(size) for name, size in sizes.items()}
-    return MarginalsModel(Beliefs.independent(sizes, kept), same, kept, round(rows), ())
+    beliefs = exclude(Beliefs.independent(sizes, kept), zeros, cells)
+    if zeros:
+        aims = [MarginalTarget((name,), table, 1.0) for name, table in kept.items()]
+        beliefs = fit_beliefs(beliefs, aims, rows, steps=30)
+    return MarginalsModel(beliefs, same, kept, round(rows), ())
+
+
+def _split_groups(groups: Ints, name: str, zeros: Sequence[Masks]) -> Ints:
+    """The groups cut so that each lies inside or outside of every impossible combination."""
+    for one in zeros:
+        if name in one:
+            groups = np.unique(2 * groups + one[name], return_inverse=True)[1].astype(np.int64)
+    return groups
+
+
+def _grouped_mask(mask: NDArray[np.bool_], groups: Ints) -> NDArray[np.bool_]:
+    """The same codes as groups, of which each lies inside or outside."""
+    found = np.zeros(int(groups.max()) + 1, dtype=bool)
+    found[groups] = mask
+    return found
 
 
 def _single_columns(views: NoisyViews, whole: Budget) -> dict[str, NoisyCounts]:
@@ -353,15 +397,16 @@ class _PairSelection:
     """The growing model: which pairs are measured, what they said, and what is left to spend."""
 
     def __init__(
-        self, views: NoisyViews, rows: float, rest: Budget, planned: int, cells: int
+        self,
+        views: NoisyViews,
+        rows: float,
+        rest: Budget,
+        planned: int,
+        cells: int,
+        zeros: Sequence[Masks] = (),
     ) -> None:
-        self.views, self.rows, self.left, self.planned, self.cells = (
-            views,
-            rows,
-            rest,
-            planned,
-            cells,
-        )
+        self.views, self.rows, self.left, self.planned = views, rows, rest, planned
+        self.cells, self.zeros = cells, zeros
         self.chosen: list[Pair] = []
         self.targets: list[MarginalTarget] = []
         self.parts = {name: name for name in views.sizes}  # columns joined by pairs so far
@@ -374,8 +419,11 @@ class _PairSelection:
         self.beliefs = Beliefs.independent(
             self.views.sizes, {name: np.maximum(table, 1e-3) for name, table in ones.items()}
         )
-        self.beginning = self.beliefs
         self.targets = [MarginalTarget((n,), ones[n], variances[n]) for n in ones]
+        if self.zeros:
+            self.beliefs = exclude(self.beliefs, self.zeros, self.cells)
+            self.beliefs = fit_beliefs(self.beliefs, self.targets, self.rows, steps=30)
+        self.beginning = self.beliefs
 
     def step(self, choice: Budget) -> bool:
         """Choose one pair, measure it and fit; False when nothing can be added."""
@@ -390,6 +438,7 @@ class _PairSelection:
         self.left = self.left - costs[pair]
         self._join(pair)
         counts = shrink(seen.counts.astype(np.float64), believed, seen.variance)
+        counts = counts * allowed_cells(pair, self.views.sizes, self.zeros)
         self.targets.append(MarginalTarget(pair, counts, seen.variance))
         self.beliefs = self._fitted(pair)
         return True

@@ -29,6 +29,7 @@ from halfmask.dp.budget import (
     budget,
     declared_domains,
     given_domains,
+    given_impossible,
     require_modest,
 )
 from halfmask.dp.domain import Bins, Domain, public_domains, require_fitting
@@ -51,6 +52,12 @@ from halfmask.release.seal import seal
 from halfmask.synthesize import dp_cocluster, dpcocgen, marginals, privbayes
 from halfmask.synthesize.fallback import learn_and_draw
 from halfmask.synthesize.inference import draw_values
+from halfmask.synthesize.limits import (
+    condition_notes,
+    draw_limits,
+    stated_conditions,
+    structure_notes,
+)
 from halfmask.synthesize.marginals import simplex
 from halfmask.table.demands import with_policies
 from halfmask.table.table import Table, require_table
@@ -89,6 +96,8 @@ class NoiseSettings:
         policies: more demands of people, as for ``query``; they add to those of the schema.
         demands: ``"ignore"`` sets people's own epsilons aside, by the controller.
         insist: whether an epsilon above 20 or a delta above 0.0001 is meant.
+        given: column to what every drawn row holds there: a public value, values, or a range; it
+            needs ``rows``.
     """
 
     epsilon: Number | Literal["personal"]
@@ -101,6 +110,7 @@ class NoiseSettings:
     policies: object = None
     demands: str = "keep"
     insist: bool = False
+    given: Mapping[str, object] | None = None
 
 
 NOISE_OPTIONS = tuple(one.name for one in fields(NoiseSettings) if one.name != "epsilon")
@@ -127,11 +137,15 @@ def synthesize_privately(
     rows = settings.rows
     if rows is not None and rows < 1:
         raise ParameterError("rows", rows, "at least 1")
+    if settings.given is not None and rows is None:
+        raise ParameterError("rows", None, "how many rows to draw, which given needs")
     columns = _columns(table)
     stated = {n: d for n, d in declared_domains(table.schema).items() if n in columns}
     known = public_domains(columns, {**stated, **given_domains(settings.domains, columns)})
     random = np.random.default_rng(secrets.randbits(128))  # draws from models, never noise
     require_fitting(known)
+    declared = [*table.schema.impossible, *given_impossible(settings.domains)]
+    limits, impossible, given = draw_limits(declared, settings.given, known)
     chosen = _method(method, known)
     learn = PRIVATE[chosen]
     _require_options(learn, options)
@@ -139,6 +153,8 @@ def synthesize_privately(
     require_modest(people.promise, insist=settings.insist)
     ordered = [n for n, d in known.items() if isinstance(d, Bins) or d.ordered]
     sizes = {name: len(domain) for name, domain in known.items()}
+    if "zeros" in inspect.signature(learn).parameters:
+        options = {**options, "zeros": limits.impossible}
     _rehearse(learn, NoViews(sizes, unit(people.promise)), ordered=ordered, **options)
     keeper = settings.accountant or Accountant(people.promise)
     allowance = keeper.allow(
@@ -154,6 +170,7 @@ def synthesize_privately(
         views,
         lambda held: rows or max(1, round(held / kept)),
         random,
+        limits=limits,
         ordered=ordered,
         **options,
     )
@@ -168,17 +185,22 @@ def synthesize_privately(
             "rows": rows,
             "rows_per_person": settings.rows_per_person,
             **people.parameters(),
-            **options,
+            **{name: value for name, value in options.items() if name != "zeros"},
+            **stated_conditions(declared, settings.given),
         },
         (
             *trouble,
             *people.notes(),
             *whose_rows(table.schema, settings.rows_per_person),
             *_notes(known, settings.accountant),
+            *condition_notes(declared, settings.given),
+            *structure_notes(table.schema),
             *unweighted_notes(table.schema),
         ),
         table.origin,
         table.schema,
+        impossible,
+        given,
     )
     return seal(candidate)
 
@@ -297,7 +319,7 @@ def _columns(table: Table) -> list[str]:
 
 def _require_options(learn: Callable[..., Any], options: Mapping[str, Any]) -> None:
     """Refuse what the method does not take, before anything is spent; no seed is among it."""
-    taken = set(inspect.signature(learn).parameters) - {"views", "ordered"}
+    taken = set(inspect.signature(learn).parameters) - {"views", "ordered", "zeros"}
     for name in options:
         if name not in taken:
             raise ParameterError(name, "(given)", f"only {', '.join(sorted(taken)) or 'nothing'}")

@@ -102,6 +102,8 @@ class Schema:
         epsilon_levels: the public levels of epsilon that people's own are rounded down to,
             ascending; empty: halfmask's own.
         epsilon_shares: the public share of people at each level; empty: not known.
+        impossible: combinations of values that cannot occur, each as column to value, values or
+            range; public. Synthetic rows hold none of them.
         mask: the steps of ``mask`` where none are named: texts or mappings, as ``[mask]`` has them.
         release: what a release file says of itself (``release/record.py``); empty for others.
 
@@ -127,6 +129,7 @@ class Schema:
     epsilon_levels: tuple[float, ...] = ()
     epsilon_shares: tuple[float, ...] = ()
     mask: tuple[object, ...] = ()
+    impossible: tuple[Mapping[str, Any], ...] = field(default=(), kw_only=True)
     release: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -298,7 +301,7 @@ class Schema:
         return schema_to_toml(self)
 
 
-_SECTIONS = ("table", "policy", "query", "mask", "columns", "release")
+_SECTIONS = ("table", "policy", "query", "mask", "impossible", "columns", "release")
 _TABLE = ("person", "household", "weight", "missing", "delimiter", "encoding", "decimal")
 _QUERY = ("k", "single_people", "tables", "dominance")
 _COLUMN = (
@@ -322,6 +325,8 @@ def schema_from_dict(data: Mapping[str, object], folder: Path) -> Schema:
     sections: dict[str, Mapping[str, Any]] = {}
     for name in _SECTIONS:
         section = data.get(name, {})
+        if name == "impossible":
+            continue
         if not isinstance(section, Mapping):
             faults.append(f"[{name}] must be a table of keys and values.")
             section = {}
@@ -333,6 +338,7 @@ def schema_from_dict(data: Mapping[str, object], folder: Path) -> Schema:
     table = _table_section(sections["table"], faults)
     table["query"] = _query_section(sections["query"], faults)
     table["mask"] = _mask_section(sections["mask"], faults)
+    table["impossible"] = _impossible_section(data.get("impossible", ()), faults)
     table["release"] = sections["release"]
     table |= _levels(sections["policy"], faults)
     table |= _policy_section(sections["policy"], faults)
@@ -413,6 +419,16 @@ def _mask_section(data: Mapping[str, Any], faults: list[str]) -> tuple[object, .
         faults.append('[mask] steps must be a list, such as ["top-code income share=0.01"].')
         return ()
     return tuple(steps)
+
+
+def _impossible_section(given: object, faults: list[str]) -> tuple[Mapping[str, Any], ...]:
+    """Combinations that cannot occur; ``halfmask.dp.conditions`` reads them."""
+    if not isinstance(given, list | tuple) or not all(isinstance(one, Mapping) for one in given):
+        faults.append(
+            '[[impossible]] takes columns with values, such as sex = "m", pregnant = "yes".'
+        )
+        return ()
+    return tuple(dict(one) for one in given)
 
 
 def _query_section(data: Mapping[str, Any], faults: list[str]) -> QueryRules:
@@ -566,7 +582,10 @@ def schema_to_dict(schema: Schema) -> dict[str, object]:
     }
     mask = {"steps": list(schema.mask)} if schema.mask else {}
     parts = {"table": table, "policy": policy, "query": query, "mask": mask, "columns": columns}
-    return {name: part for name, part in parts.items() if part}
+    found = {name: part for name, part in parts.items() if part}
+    if schema.impossible:
+        found["impossible"] = [dict(one) for one in schema.impossible]
+    return found
 
 
 def column_to_dict(column: Column) -> dict[str, object]:
@@ -611,4 +630,6 @@ def schema_to_toml(schema: Schema, comments: Mapping[str, str] | None = None) ->
         toml_section(f"columns.{toml_key(name)}", column_to_dict(column), comments.get(name, ""))
         for name, column in schema.columns.items()
     ]
+    parts += [toml_section("impossible", one).replace("[impossible]", "[[impossible]]", 1)
+              for one in schema.impossible]  # fmt: skip
     return "\n".join(parts)

@@ -60,7 +60,8 @@ def _from_toml(data: dict[str, Any]) -> dict[str, object]:
         isinstance(c, Mapping) for c in columns.values()
     ):
         return data
-    return {name: entry["domain"] for name, entry in columns.items() if "domain" in entry}
+    found = {name: entry["domain"] for name, entry in columns.items() if "domain" in entry}
+    return found | ({"impossible": data["impossible"]} if "impossible" in data else {})
 
 
 def _from_lines(text: str, name: str) -> dict[str, object]:

@@ -109,7 +109,11 @@ def public_description(table: Table, codebook: Mapping[str, object]) -> PublicDe
         if first is not None:
             columns[first] = Column("quasi", columns[first].kind, domain=columns[first].domain)
     asked = tuple(n for n, c in columns.items() if c.role not in _KEPT_BACK and c.domain is None)
-    return PublicDescription(Schema(columns, person=_person(columns), policy=policy), asked)
+    rules = codebook.get("impossible")
+    known = isinstance(rules, list | tuple) and all(isinstance(one, Mapping) for one in rules)
+    impossible = tuple(rules) if known else ()  # type: ignore[arg-type]
+    schema = Schema(columns, person=_person(columns), policy=policy, impossible=impossible)
+    return PublicDescription(schema, asked)
 
 
 def _person(columns: Mapping[str, Column]) -> str | None:
