@@ -37,6 +37,45 @@ def test_the_height_of_the_lowest_common_label_counts():
     assert found[0].tolist() == pytest.approx([0, 1 / 3, 0, 1, 2 / 3])
 
 
+UNEVEN = hm.hierarchies.Tree(
+    {
+        "Employed": [
+            "Private",
+            {"Self": ["Self-emp-inc", "Self-emp-not-inc"]},
+            {"gov": ["Federal-gov", "State-gov", "Local-gov"]},
+        ],
+        "Unpaid": ["Without-pay", "Never-worked"],
+    }
+)
+
+
+@pytest.mark.parametrize("more", [[], ["Federal-gov", "Self-emp-inc"]], ids=["few", "most"])
+def test_values_that_stand_less_deep_are_as_near_as_their_own_tree_is_high(more):
+    # * is 3 high, Employed 2, gov, Self and Unpaid 1; leaves that the table lacks count too.
+    values = ["Without-pay", "Never-worked", "Private", "State-gov", "Local-gov", *more]
+    found = one(values, hm.Column("quasi", hierarchy=UNEVEN))
+    assert found[0, :4].tolist() == pytest.approx([0, 1 / 3, 1, 1])
+    assert found[2, 3:5].tolist() == pytest.approx([2 / 3, 2 / 3])
+    assert found[3, 4] == pytest.approx(1 / 3)
+
+
+def test_trees_that_the_table_holds_in_part_keep_their_height():
+    found = one(["Private", "Without-pay"], hm.Column("quasi", hierarchy=UNEVEN))
+    assert found[0].tolist() == [0, 1]
+    found = one(["Self-emp-inc", "Private"], hm.Column("quasi", hierarchy=UNEVEN))
+    assert found[0].tolist() == pytest.approx([0, 2 / 3])
+
+
+def test_a_large_uneven_tree_measures_as_a_small_one():
+    deep = {f"g{i}": [f"v{i}-{j}" for j in range(40)] for i in range(30)}
+    tree = hm.hierarchies.Tree({"deep": deep, "shallow": ["a", "b"]})
+    every = [*tree.leaves()]
+    found = one([every[0], every[1], every[40], "a", "b", *every[41:]],
+                hm.Column("quasi", hierarchy=tree))  # fmt: skip
+    assert found[0, :4].tolist() == pytest.approx([0, 1 / 3, 2 / 3, 1])
+    assert found[3, 4] == pytest.approx(1 / 3)
+
+
 def test_numbers_are_divided_by_their_range():
     assert one([17, 90, 53.5], hm.Column("quasi"))[0].tolist() == pytest.approx([0, 1, 0.5])
 

@@ -13,6 +13,7 @@ from halfmask.anonymize import local, optimal
 from halfmask.anonymize.auto import AUTO, Choice, try_methods
 from halfmask.anonymize.entries import count_entries, why_collected
 from halfmask.anonymize.fixpoint import search_until_stable
+from halfmask.anonymize.partition.methods import LINKS
 from halfmask.anonymize.partition.run import METHODS as PARTITIONS
 from halfmask.anonymize.partition.run import OPTIONS, Settings
 from halfmask.anonymize.partition.run import divide_rows as divided
@@ -32,7 +33,7 @@ from halfmask.models.needs import (
 )
 from halfmask.models.verdict import Model, require_number, require_whole
 from halfmask.release.candidate import Attempt, Candidate
-from halfmask.release.demands import refuse_diversity, state_demands
+from halfmask.release.demands import state_demands
 from halfmask.release.pseudonyms import key_bytes
 from halfmask.release.recoding import Recoding, RecodingStep
 from halfmask.release.seal import published_columns, seal
@@ -110,8 +111,9 @@ def anonymize(
             ``"sets"`` (the values that a class holds, where that says more),
             ``fallback="uniform"`` (try one k for everybody too, keep the better),
             ``on_infeasible="suppress"`` (leave out whom nothing can serve), and those of the
-            method (``score="plain"`` of k-member, ``cut="whole"`` of mondrian). For co-clustering:
-            ``bins`` and ``intervals`` (how numbers are cut) and ``link``.
+            method (``score="plain"`` of k-member, ``cut="whole"`` of mondrian, ``must_link`` and
+            ``cannot_link`` of exact: columns whose equal values stand in one class, or never do).
+            For co-clustering: ``bins`` and ``intervals`` (how numbers are cut) and ``link``.
 
     Raises:
         UnsatisfiableError: nothing satisfies the models; says what comes closest.
@@ -166,8 +168,6 @@ def _release(
         if suppression:
             raise ParameterError("suppression", suppression, "0 with previous=")
         return _continue(table, models, previous, (method, metric), {**options, "demands": demands})
-    if method == "exact" and demands == "keep":
-        refuse_diversity(table, "method='exact'", "method='personal'")
     key = None if pseudonym is None else _key(table, pseudonym)
     _require(table if rows.origin is None else rows.origin, method, suppression, seed, time_limit)
     _refuse_options(method, options)
@@ -286,6 +286,7 @@ def _refuse_options(method: str, options: dict[str, Any]) -> None:
     """Refuse options that the method does not know."""
     if method == AUTO:
         known = {name for one in PARTITIONS.values() for name in one.options} | set(OPTIONS)
+        known -= set(LINKS)  # the other methods would not keep them
         unknown = [name for name in options if name not in known]
     else:
         known = {"labels"} if method == "local" and options.get("labels") == "sets" else set()

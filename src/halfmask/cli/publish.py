@@ -370,7 +370,8 @@ def _attempts(release: Release) -> list[tuple[Any, ...]]:
 
 _SETTINGS = (
     "method", "metric", "suppression", "time_limit", "seed", "labels", "fallback",
-    "on_infeasible", "counterfeits", "score", "cut", "block", "classes", "bins",
+    "on_infeasible", "counterfeits", "score", "cut", "block", "classes",
+    "must_link", "cannot_link", "bins",
     "intervals", "link", "pseudonym",
 )  # fmt: skip
 
@@ -402,6 +403,10 @@ _SETTINGS = (
 @click.option("--cut", type=click.Choice(["sides", "whole"]), help="When mondrian may cut.")
 @click.option("--block", type=int, help="With exact, the most rows proven at once.")
 @click.option("--classes", type=int, help="With exact and the split, the fewest classes.")
+@click.option("--must-link", metavar="COLUMN",
+              help="With exact, rows of one value of it stand in one class.")  # fmt: skip
+@click.option("--cannot-link", metavar="COLUMN",
+              help="With exact, rows of one value of it never stand in one class.")  # fmt: skip
 @_bins
 @_intervals
 @click.option("--link", help="cocluster: what a class publishes first, by count or by lift.")

@@ -2,16 +2,18 @@
 
 A class costs its size times its diameter, the sum of its distances, or nothing as long as no two
 rows are farther apart than a limit. Rows carry prices (the duals of a linear program); wanted are
-the classes that cost less than the prices of their rows plus a threshold.
+the classes that cost less than the prices of their rows plus a threshold. Beyond how many rows a
+class holds, rows may demand values of a sensitive column, and some may have to stand together.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from halfmask.kernels.compiler import kernel, real_rows, reals, zeros
+from halfmask.kernels.divide import Demands, satisfied
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,9 +21,52 @@ if TYPE_CHECKING:
 DBIL, WCSD, CLIQUE = 0, 1, 2
 
 
+class Rules(NamedTuple):
+    """What a class must keep.
+
+    Attributes:
+        demands: what each row demands of the class it stands in.
+        bond: (rows) the bond that a row is in; -1: none. A bond stands in one class.
+        bonds: (bonds) how many rows each has.
+    """
+
+    demands: Demands
+    bond: NDArray[np.int64]
+    bonds: NDArray[np.int64]
+
+    @classmethod
+    def of_sizes(cls, k: NDArray[np.int64]) -> Rules:
+        """Demands for rows alone."""
+        n = len(k)
+        nothing = Demands(
+            k,
+            np.zeros((n, 0), np.int32),
+            np.zeros((n, 0), np.int64),
+            np.zeros((n, 0), np.float64),
+            np.zeros((0, 1), np.float64),
+        )
+        return cls(nothing, np.full(n, -1, np.int64), np.zeros(0, np.int64))
+
+    @property
+    def plain(self) -> bool:
+        """Whether the number of rows alone decides."""
+        return self.demands.values.shape[1] == 0 and len(self.bonds) == 0
+
+    def take(self, some: NDArray[np.int64]) -> Rules:
+        """The same of some rows, in this order; all rows of their bonds are among them."""
+        d = self.demands
+        taken = d._replace(
+            k=d.k[some],
+            values=np.ascontiguousarray(d.values[some]),
+            l=np.ascontiguousarray(d.l[some]),
+            t=np.ascontiguousarray(d.t[some]),
+        )
+        return Rules(taken, self.bond[some], self.bonds)
+
+
 def priced_classes(
     far: NDArray[np.float64],
-    k: NDArray[np.int64],
+    rules: Rules,
     prices: NDArray[np.float64],
     kind: int,
     tau: float,
@@ -31,18 +76,20 @@ def priced_classes(
 ) -> tuple[Any, Any, Any, Any, Any]:
     """Classes whose cost less prices is below ``threshold``.
 
-    Classes that fall into two valid ones are left out: parts never cost more than the whole. Gives
+    Where the number of rows alone decides, classes that fall into two valid ones are left out:
+    parts never cost more than the whole, so that classes stay below twice the highest demand. Gives
     the rows of all classes one after the other, where each begins, their costs, the lowest
     difference, and whether nothing was cut short (by ``most`` classes or ``patience`` steps).
     """
+    k, plain = rules.demands.k, rules.plain
     n = len(k)
-    cap = min(n, 2 * int(k.max()) - 1) if n else 0
+    cap = (min(n, 2 * int(k.max()) - 1) if plain else n) if n else 0
     order = np.argsort(-prices, kind="stable")
     rows = np.empty(most * max(cap, 1), np.int64)
     starts, costs = np.zeros(most + 1, np.int64), np.empty(most, np.float64)
     found, lowest, whole = _classes(
-        far[np.ix_(order, order)], k[order], prices[order], kind, tau, threshold, patience, cap,
-        rows, starts, costs,
+        far[np.ix_(order, order)], *rules.take(order), plain, prices[order], kind, tau, threshold,
+        patience, cap, rows, starts, costs,
     )  # fmt: skip
     rows = order[rows[: starts[found]]]
     return rows, starts[: found + 1], costs[:found], lowest, whole
@@ -50,11 +97,13 @@ def priced_classes(
 
 @kernel
 def _classes(
-    d: Any, need: Any, price: Any, kind: int, tau: float, threshold: float, patience: int, cap: int,
-    rows: Any, starts: Any, costs: Any,
+    d: Any, demands: Any, bond: Any, bonds: Any, plain: bool, price: Any, kind: int,  # noqa: FBT001
+    tau: float, threshold: float, patience: int, cap: int, rows: Any, starts: Any, costs: Any,
 ) -> Any:  # fmt: skip
     """Fill ``rows``, ``starts`` and ``costs``: how many classes, the lowest, whether all."""
+    need = demands.k
     n, most = len(need), len(costs)
+    counts, inside = zeros(demands.shares.shape[1]), zeros(len(bonds))
     reach = real_rows(cap + 2, n, 0.0)
     members, following, asked = zeros(cap + 2), zeros(cap + 2), zeros(cap + 2)
     cost = reals(cap + 2, 0.0)  # the diameter, or the sum of distances
@@ -80,7 +129,8 @@ def _classes(
                 if (
                     depth >= asked[depth]
                     and left < threshold
-                    and not _falls_apart(need, members, depth, asked[depth])
+                    and (not plain or not _falls_apart(need, members, depth, asked[depth]))
+                    and (plain or _allowed(demands, bond, bonds, members, depth, counts, inside))
                 ):
                     lowest = min(lowest, left)
                     if found == most:
@@ -118,6 +168,26 @@ def _classes(
             following[depth] = x + 1
             fresh = True
     return found, lowest, True
+
+
+@kernel
+def _allowed(
+    demands: Any, bond: Any, bonds: Any, members: Any, size: int, counts: Any, inside: Any
+) -> bool:
+    """Whether a class meets all demands and parts no bond; ``counts``, ``inside`` are scratch."""
+    if not satisfied(demands, members, 1, size + 1, counts):
+        return False
+    for i in range(1, size + 1):
+        if bond[members[i]] >= 0:
+            inside[bond[members[i]]] += 1
+    whole = True
+    for i in range(1, size + 1):
+        one = bond[members[i]]
+        if one >= 0:
+            if inside[one] > 0 and inside[one] != bonds[one]:
+                whole = False
+            inside[one] = 0
+    return whole
 
 
 @kernel

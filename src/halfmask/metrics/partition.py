@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.metrics.sides import Cover
-from halfmask.metrics.space import is_ordered, line_positions, rooted_height, space_of
+from halfmask.metrics.space import is_ordered, levels_by_height, line_positions, space_of
 from halfmask.metrics.weighted import joint, pairs, tally
 from halfmask.table.tuples import contiguous
 
@@ -368,13 +368,12 @@ def _label_widths(
         mixed = np.logical_or.reduceat(missing, begins) & (np.diff(starts) > 1)
         wide = np.where(high >= low, high - low, 0.0)
         return np.where(mixed, 1.0, wide)
-    hierarchy = table.hierarchy(column.name)
-    height = rooted_height(hierarchy)
+    levels = levels_by_height(table.hierarchy(column.name))
     wide = np.zeros(len(begins))
-    for level in range(height):
-        labels = hierarchy.maps[level][inside]
+    for level in levels:
+        labels = level[inside]
         wide += np.minimum.reduceat(labels, begins) != np.maximum.reduceat(labels, begins)
-    return wide / max(height, 1)
+    return wide / max(len(levels), 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """The space in which rows are near or far: the distance behind DBIL and the partition methods.
 
 Definition: d(x, y) = sum over columns of w_c d_c(x_c, y_c) with d_c from 0 to 1: for numbers, dates
-and ordered values |a - b| / (max - min), else the height of the lowest common label of a and b
-divided by the height of the hierarchy. A missing value is at distance 1 from every other value.
+and ordered values |a - b| / (max - min), else the height of the tree under the lowest common label
+of a and b divided by the height of the whole tree; a label that repeats the one below it adds
+nothing. A missing value is at distance 1 from every other value.
 Source: Michel, "Personalizing privacy constraints in generalization-based anonymization models",
 2019, section 5.3.2.
 """
@@ -97,15 +98,16 @@ def space_of(
         hierarchy = table.hierarchy(name)
         order = depth_first(hierarchy)
         places.append(order[row_codes])
-        levels, height = hierarchy.maps[:, np.argsort(order)], rooted_height(hierarchy)
+        levels = levels_by_height(hierarchy)
+        height = len(levels)
         if len(order) <= _TABLE_LIMIT:
             slots.append((1, len(codes), 0))
             codes.append(order[row_codes])
-            tables.append(heights(levels, height) * (weight / max(height, 1)))
+            tables.append(heights(levels[:, np.argsort(order)]) * (weight / max(height, 1)))
             continue
         slots.append((2, len(marks), height))
-        for level in range(height):
-            marks.append(hierarchy.maps[level][row_codes])
+        for level in levels:
+            marks.append(level[row_codes])
             steps.append(weight / height)
     sizes = np.array([len(one) for one in tables], dtype=np.int64)
     offsets = np.zeros(len(sizes), dtype=np.int64)
@@ -184,12 +186,30 @@ def rooted_height(hierarchy: Hierarchy) -> int:
     return hierarchy.height if len(hierarchy.labels[-1]) == 1 else hierarchy.height + 1
 
 
-def heights(levels: NDArray[np.int32], height: int) -> NDArray[np.float64]:
-    """The height of the lowest common label of every two values, as a count of levels."""
+def levels_by_height(hierarchy: Hierarchy) -> NDArray[np.int32]:
+    """Per height below that of the root, the largest tree of at most that height around each value.
+
+    Two values differ in as many of these levels as the tree under their lowest common label is
+    high, also where values stand less deep than others.
+    """
+    high = hierarchy.subtree_heights()
+    root = int(high[-1].max(initial=0)) + (len(hierarchy.labels[-1]) > 1)
+    begins = np.cumsum([0, *(len(labels) for labels in hierarchy.labels)])
+    out = np.zeros((root, hierarchy.maps.shape[1]), dtype=np.int32)
+    for height in range(root):
+        out[height] = hierarchy.maps[0]
+        for level in range(1, len(high)):
+            at = hierarchy.maps[level]
+            out[height] = np.where(high[level][at] <= height, begins[level] + at, out[height])
+    return out
+
+
+def heights(levels: NDArray[np.int32]) -> NDArray[np.float64]:
+    """In how many levels every two values differ."""
     values = levels.shape[1]
     out = np.zeros((values, values))
-    for level in range(height):
-        out += levels[level][:, None] != levels[level][None, :]
+    for level in levels:
+        out += level[:, None] != level[None, :]
     return out
 
 

@@ -117,14 +117,15 @@ def _range(*numbers: Parameter) -> dict[str, Any]:
 
 
 def _division_options() -> Any:
-    """A type with one field for each option of divisions, which are words or whole numbers."""
-    known = dict(OPTIONS)
+    """A type with one field for each option of divisions: words, whole numbers, columns."""
+    known: dict[str, tuple[str | None, ...] | None] = dict(OPTIONS)
     for method in METHODS.values():
         known |= method.options
     fields: dict[str, Any] = {}
     for name, values in known.items():
-        words = tuple(one for one in values if one is not None)
-        fields[name] = ((Literal[words] if words else int) | None, None)
+        words = tuple(one for one in values or () if one is not None)
+        kind = Literal[words] if words else str if values is None else int
+        fields[name] = (kind | None, None)
     return create_model("DivisionOptions", __base__=PageRequest, **fields)
 
 

@@ -45,12 +45,14 @@ class Hierarchy:
             (``None`` is the missing value, a value of its own).
         leaves: per level, how many leaves of the whole hierarchy each label covers.
         size: the number of leaves of the whole hierarchy (it may know more than the table holds).
+        beneath: per level, how high each label stands over the leaves that the table does not hold.
     """
 
     maps: NDArray[np.int32]
     labels: tuple[list[object], ...]
     leaves: tuple[NDArray[np.int64], ...]
     size: int
+    beneath: tuple[NDArray[np.int64], ...]
 
     def __repr__(self) -> str:
         return f"Hierarchy({len(self.labels[0])} values, {len(self.labels)} levels)"
@@ -59,6 +61,22 @@ class Hierarchy:
     def height(self) -> int:
         """The coarsest level."""
         return len(self.labels) - 1
+
+    def subtree_heights(self) -> list[NDArray[np.int64]]:
+        """Per level, the height of the tree under each label.
+
+        A label that repeats the one below it is the same node: so a value that stands less deep
+        than others is stretched.
+        """
+        texts = [np.array([canonical(one) for one in level], object) for level in self.labels]
+        out = [np.zeros(len(texts[0]), dtype=np.int64)]
+        for level in range(1, len(texts)):
+            above = self.step(level - 1, level)
+            own = out[-1] + (texts[level - 1] != texts[level][above])
+            high = self.beneath[level].copy()
+            np.maximum.at(high, above, own)
+            out.append(high)
+        return out
 
     def share(self, level: int) -> NDArray[np.float64]:
         """The share of all leaves that each label of ``level`` covers."""
@@ -78,19 +96,30 @@ def from_levels(levels: list[list[object]], *, other_leaves: list[list[object]])
         levels: per level, the label of each value of the table, level 0 first.
         other_leaves: the same for leaves that the table does not hold (empty lists if none).
     """
-    maps, labels, leaves = [], [], []
-    for inside, outside in zip(levels, other_leaves, strict=True):
+    maps, labels, leaves, beneath = [], [], [], []
+    below, height = other_leaves[0], np.zeros(len(other_leaves[0]), dtype=np.int64)
+    for level, (inside, outside) in enumerate(zip(levels, other_leaves, strict=True)):
         codes: dict[object, int] = {}
         row = [codes.setdefault(label, len(codes)) for label in inside]
         counts = np.bincount(np.asarray(row, dtype=np.int64), minlength=len(codes))
         for label in outside:
             if label in codes:
                 counts[codes[label]] += 1
+        if level == 1:  # a label of one such leaf is that leaf
+            held = Counter(outside)
+            height += np.array([x in codes or held[x] > 1 for x in outside], dtype=np.int64)
+        elif level > 1:
+            grown = [one != other for one, other in zip(outside, below, strict=True)]
+            height += np.array(grown, dtype=np.int64)
+        below, high = outside, np.zeros(len(codes), dtype=np.int64)
+        above = np.array([codes.get(label, -1) for label in outside], dtype=np.int64)
+        np.maximum.at(high, above[above >= 0], height[above >= 0])
         maps.append(np.asarray(row, dtype=np.int32))
         labels.append(list(codes))
         leaves.append(counts.astype(np.int64))
+        beneath.append(high)
     size = len(levels[0]) + len(other_leaves[0])
-    return Hierarchy(np.stack(maps), tuple(labels), tuple(leaves), size)
+    return Hierarchy(np.stack(maps), tuple(labels), tuple(leaves), size, tuple(beneath))
 
 
 def broken_nesting(fine: list[object], coarse: list[object]) -> int:

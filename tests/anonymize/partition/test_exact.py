@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+from collections import Counter
+from fractions import Fraction
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +16,7 @@ from hypothesis import strategies as st
 
 import halfmask as hm
 from halfmask.anonymize.partition.run import METHODS
-from halfmask.errors import ParameterError
+from halfmask.errors import HalfmaskError, PrivacyError, UnsatisfiableError
 
 spec = importlib.util.spec_from_file_location("brute", Path(__file__).with_name("brute.py"))
 brute = importlib.util.module_from_spec(spec)
@@ -138,8 +141,133 @@ def test_at_least_so_many_classes_can_be_asked_for_with_the_split():
     assert three.parameters["value"] == pytest.approx(1)
 
 
-def test_sensitive_columns_are_refused():
-    rows = pa.table({"x": [1, 2], "s": ["a", "b"]})
-    table = hm.Table(rows, hm.Schema({"x": "quasi", "s": "sensitive"}))
-    with pytest.raises(ParameterError, match="exact"):
-        hm.anonymize(table, hm.KAnonymity(2), hm.LDiversity(2, "s"), method="exact")
+SUMS = [metric for metric in METHODS["exact"].metrics if metric != "split"]
+
+
+def ruled(rows, links=None):
+    """A line of numbers with a sensitive value, own k, l and t, and columns that link rows."""
+    xs, ks, ss, ls, ts = (list(one) for one in zip(*rows, strict=True))
+    columns = {"x": xs, "k_i": ks, "s": ss, "l_i": ls, "t_i": ts}
+    roles = {"x": hm.Column("quasi", weight=float(max(xs) - min(xs)) or 1.0), "s": "sensitive"}
+    for name, values in (links or {}).items():
+        columns[name], roles[name] = pa.array(values, pa.string()), "identifier"
+    schema = hm.Schema(roles, policy={"k": "k_i", "l": "l_i", "t": "t_i"})
+    return hm.Table(pa.table(columns), schema)
+
+
+def keeps(ids, rows, links):
+    """Whether a division gives everybody k rows, l values and a distance of t, and keeps links."""
+    total = Counter(row[2] for row in rows)
+    for i, (_, k, _, l_, t) in enumerate(rows):
+        inside = [rows[j][2] for j in range(len(rows)) if ids[j] == ids[i]]
+        held = Counter(inside)
+        apart = sum(
+            abs(Fraction(held[s], len(inside)) - Fraction(total[s], len(rows))) for s in total
+        )
+        if len(inside) < k or len(held) < l_ or apart / 2 > Fraction(str(t)):
+            return False
+    for name, values in links.items():
+        for i, j in combinations(range(len(rows)), 2):
+            linked = values[i] is not None and values[i] == values[j]
+            if linked and (ids[i] == ids[j]) != (name == "must"):
+                return False
+    return True
+
+
+def least(rows, metric, links):
+    xs = [row[0] for row in rows]
+    far = np.abs(np.subtract.outer(xs, xs)).astype(float)
+    listed = (ids for ids in partitions(len(rows)) if keeps(ids, rows, links))
+    return min((value(far, ids, metric) for ids in listed), default=None)
+
+
+one_row = st.tuples(
+    st.integers(0, 3),
+    st.integers(1, 3),
+    st.sampled_from("uuvw"),
+    st.sampled_from([1, 1, 2]),
+    st.sampled_from([1.0, 1.0, 0.5]),
+)
+
+
+@st.composite
+def linked_rows(draw):
+    """Rows on a line, none on another's place, some of them linked."""
+    rows = draw(st.lists(one_row, min_size=4, max_size=7))
+    rows = [(4 * i + step, *rest) for i, (step, *rest) in enumerate(rows)]
+    column = st.lists(
+        st.sampled_from([None, None, None, "a", "b"]), min_size=len(rows), max_size=len(rows)
+    )
+    return rows, {"must": draw(column), "cannot": draw(column)}
+
+
+@pytest.mark.parametrize("metric", SUMS)
+@given(given=linked_rows(), both=st.booleans())
+@settings(max_examples=25)
+def test_the_optimum_with_values_and_links_is_that_of_exhaustive_search(metric, given, both):
+    rows, links = given
+    links = links if both else {}
+    wanted = least(rows, metric, links)
+    table = ruled(rows, links)
+    options = {f"{name}_link": name for name in links}
+    if wanted is None:
+        with pytest.raises(PrivacyError):
+            hm.anonymize(table, OWN, method="exact", metric=metric, **options)
+        return
+    release = hm.anonymize(table, OWN, method="exact", metric=metric, **options)
+    assert release.parameters["value"] == pytest.approx(wanted)
+    assert release.gap == 0.0
+
+
+def test_the_worked_example_with_a_link_loses_more():
+    xs, ks, (free, *_) = CASES["first"]
+    rows = [(x, k, "u", 1, 1.0) for x, k in zip(xs, ks, strict=True)]
+    apart = [None, None, None, "a", "a", None, None, None]  # 10 and 11
+    release = hm.anonymize(
+        ruled(rows, {"cannot": apart}), OWN, method="exact", metric="dbil", cannot_link="cannot"
+    )
+    assert release.parameters["value"] == pytest.approx(least(rows, "dbil", {"cannot": apart}))
+    assert release.parameters["value"] >= free
+    assert release.gap == 0.0
+    assert release.parameters["cannot_link"] == "cannot"
+
+
+def test_links_that_contradict_or_are_seen_as_one_class_are_refused():
+    rows = [(x, 2, "u", 1, 1.0) for x in (0, 0, 9, 9)]
+    same = ["a", "a", None, None]
+    table = ruled(rows, {"must": same, "cannot": same})
+    both = {"must_link": "must", "cannot_link": "cannot"}
+    with pytest.raises(UnsatisfiableError, match="must and cannot contradict"):
+        hm.anonymize(table, OWN, method="exact", **both)
+    rows = [(0, 1, "u", 1, 1.0)] * 2 + [(9, 1, "u", 1, 1.0)]
+    table = ruled(rows, {"cannot": ["a", "a", None]})
+    with pytest.raises(UnsatisfiableError, match="publish the same labels"):
+        hm.anonymize(table, OWN, method="exact", cannot_link="cannot")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"metric": "split", "must_link": "must"}, "dbil, wcsd or diameter"),
+        ({"must_link": "none"}, "Unknown columns: 'none'"),
+        ({"must_link": 3}, "the name of a column"),
+        ({"must_link": "must", "block": 3}, "none above 3 rows"),
+        ({"must_link": "must", "method": "auto"}, "must_link"),
+        ({"must_link": "must", "method": "mdav"}, "only labels"),
+    ],
+)
+def test_links_that_cannot_be_kept_are_refused(options, words):
+    rows = [(x, 2, "u", 1, 1.0) for x in (0, 1, 8, 9)]
+    table = ruled(rows, {"must": ["a", None, None, "a"]})
+    with pytest.raises(HalfmaskError, match=words):
+        hm.anonymize(table, OWN, **{"method": "exact", **options})
+
+
+def test_larger_tables_with_values_are_divided_in_blocks_and_keep_them():
+    rng = np.random.default_rng(3)
+    rows = [(int(x), 2, "uvw"[int(x) % 3], 2, 1.0) for x in rng.integers(0, 200, 60)]
+    release = hm.anonymize(ruled(rows), OWN, method="exact", block=12, time_limit=5)
+    assert release.gap is None
+    assert all(verdict.holds for verdict in release.verdicts)
+    held = release.to_arrow().group_by("x").aggregate([("s", "count_distinct")])
+    assert min(held["s_count_distinct"].to_pylist()) >= 2

@@ -1,7 +1,8 @@
 """Proven optima for small tables: DBIL, WCSD, diameter or split; larger ones block by block.
 
 The heuristics give a first division. Column generation with HiGHS proves how far it is from the
-optimum and closes the gap; see ``docs/personal.md`` for what was tried and how far each goes.
+optimum and closes the gap; see ``docs/personal.md`` for what was tried and how far each goes. Rows
+that must stand together and rows that may not are named by columns: those of one value.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.anonymize.partition.methods import (
+    LINKS,
     Division,
     blocks_of,
     divide_k_member,
@@ -24,11 +26,14 @@ from halfmask.anonymize.partition.methods import (
 from halfmask.anonymize.partition.optimum import (
     Instance,
     Optimum,
+    class_diameter,
     largest_split,
     smallest_diameter,
     smallest_sum,
+    total_cost,
 )
-from halfmask.errors import ParameterError
+from halfmask.errors import ParameterError, UnsatisfiableError
+from halfmask.table.columns import require_known
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,23 +42,33 @@ if TYPE_CHECKING:
 
 PATIENCE = 60.0  # seconds where no time limit is stated
 _WHOLE = {"dbil": 120, "wcsd": 80, "diameter": 300, "split": 400}
+_WHOLE_VALUES = 30  # where classes cannot be bounded by their size
 
 
 def find_optimum(task: PartitionTask) -> Division:
-    """The optimum, or the best that the time allows with its proven gap."""
-    if task.demands.values.shape[1] or any(m.columns for m in task.models):
-        raise ParameterError(
-            "method",
-            "exact",
-            "'personal', 'k-member', 'mdav' or 'mondrian' where a model looks at a "
-            "sensitive column; 'exact' proves demands for k only",
-        )
+    """The optimum, or the best that the time allows with its proven gap.
+
+    Raises:
+        ParameterError: the split is asked for, which knows the number of rows alone.
+        UnsatisfiableError: no division was found that keeps the links.
+    """
     metric = str(task.options.get("metric", "dbil"))
+    linked = _require_links(task)
+    valued = bool(task.demands.values.shape[1]) or any(m.columns for m in task.models)
+    if metric == "split" and (linked or valued):
+        raise ParameterError(
+            "metric", metric, "dbil, wcsd or diameter where a sensitive column or a link counts"
+        )
     deadline = task.deadline
     if deadline is None:
         _compile(task, metric)
         deadline = time.monotonic() + PATIENCE
-    largest = int(task.options.get("block", _WHOLE[metric]))
+    usual = min(_WHOLE[metric], _WHOLE_VALUES) if linked or valued else _WHOLE[metric]
+    largest = int(task.options.get("block", usual))
+    if linked and len(task) > largest:
+        raise ParameterError(
+            linked, "a column", f"none above {largest} rows; block= sets how many are tried at once"
+        )
     if metric == "split" or len(task) <= largest:
         return _proven(task, optimum(task, metric, deadline), metric)
     ids = divide_personal(task).ids
@@ -108,24 +123,104 @@ def optimum(
     task: PartitionTask, metric: str, deadline: float, known: NDArray[np.int64] | None = None
 ) -> Optimum:
     """The optimum of one block, never worse than a ``known`` division."""
-    from halfmask.kernels import distance, price
+    from halfmask.kernels import price
 
-    rows = np.arange(len(task))
-    far = np.asarray(distance.matrix(task.space.points, rows))
-    instance = Instance(far, task.demands.k, deadline)
+    instance = _instance(task, deadline)
     if metric == "split":
         return largest_split(instance, int(task.options.get("classes", 2)))
-    starts = _starts(task) if known is None else [known, *_starts(task)]
+    if instance.rules.plain:
+        starts = _starts(task) if known is None else [known, *_starts(task)]
+    else:  # heuristics on a part would hold it against the distribution of that part
+        starts = [known] if known is not None else _starts(task)
+        starts = [ids for ids in starts if _keeps_links(instance, ids)]
     if metric == "diameter":
-        return smallest_diameter(instance, starts, task.seed)
-    return smallest_sum(instance, {"dbil": price.DBIL, "wcsd": price.WCSD}[metric], starts)
+        starts = starts or [smallest_sum(instance, price.DBIL, []).ids]
+        found = smallest_diameter(instance, starts, task.seed)
+    else:
+        found = smallest_sum(instance, {"dbil": price.DBIL, "wcsd": price.WCSD}[metric], starts)
+    if not (starts or found.value < instance.dearest) or not _keeps_links(instance, found.ids):
+        raise UnsatisfiableError(
+            "No division was found that keeps every promise and every link.",
+            advice=["Link fewer rows, promise less, or give a longer time limit."],
+        )
+    return found
+
+
+def _instance(task: PartitionTask, deadline: float) -> Instance:
+    """All distances and rules; rows that may not stand together are farther than all."""
+    from halfmask.kernels import distance
+    from halfmask.kernels.price import Rules
+
+    n = len(task)
+    far = np.asarray(distance.matrix(task.space.points, np.arange(n)))
+    must, cannot = (_linked_codes(task, name) for name in LINKS)
+    sizes = np.bincount(must[must >= 0]) if (must >= 0).any() else np.zeros(0, dtype=np.int64)
+    d = task.demands
+    # The models decide at the end, exactly; a little more is allowed here.
+    rules = Rules(d._replace(t=np.where(d.t < 1.0, d.t + 1e-9, d.t)), must, sizes)
+    plain = Instance(far, rules, deadline)
+    if not (cannot >= 0).any():
+        return plain
+    apart = 4.0 * (n + 1) * plain.dearest
+    same = np.equal.outer(cannot, cannot) & (cannot >= 0)
+    np.fill_diagonal(same, val=False)
+    return Instance(np.where(same, apart, far), rules, deadline, apart)
+
+
+def _linked_codes(task: PartitionTask, option: str) -> NDArray[np.int64]:
+    """Which rows of a task are linked with each other; -1: with nobody."""
+    name = task.options.get(option)
+    if name is None:
+        return np.full(len(task), -1, dtype=np.int64)
+    encoded = task.table.encode(str(name))
+    codes = np.asarray(encoded.codes[task.rows], dtype=np.int64)
+    if encoded.values.null_count:
+        present = encoded.values.is_valid().to_numpy(zero_copy_only=False)
+        codes = np.where(present[codes], codes, -1)
+    counts = np.bincount(codes[codes >= 0], minlength=len(encoded.values))
+    several = counts > 1
+    number = np.where(several, np.cumsum(several) - 1, -1)
+    return np.where(codes >= 0, number[codes], -1)
+
+
+def _keeps_links(instance: Instance, ids: NDArray[np.int64]) -> bool:
+    """Whether a division parts no bond and joins no rows that stand apart."""
+    together = np.equal.outer(ids, ids)
+    if (together & (instance.far >= instance.apart)).any():
+        return False
+    bond = instance.rules.bond
+    bound = np.equal.outer(bond, bond) & (bond >= 0)
+    return not (bound & ~together).any()
+
+
+def _require_links(task: PartitionTask) -> str:
+    """The first option that links rows; none: empty.
+
+    Raises:
+        UnsatisfiableError: some rows must stand together and may not.
+    """
+    given = [name for name in LINKS if task.options.get(name) is not None]
+    require_known((str(task.options[name]) for name in given), task.table.arrow.column_names)
+    if len(given) == 2:
+        must, cannot = (_linked_codes(task, name) for name in LINKS)
+        both = np.unique(np.stack((must, cannot))[:, (must >= 0) & (cannot >= 0)], axis=1)
+        rows = int(((must >= 0) & (cannot >= 0)).sum())
+        if rows > both.shape[1]:
+            raise UnsatisfiableError(
+                "Some rows that must stand together may not: "
+                f"{task.options['must_link']} and {task.options['cannot_link']} contradict."
+            )
+    return given[0] if given else ""
 
 
 def _compile(task: PartitionTask, metric: str) -> None:
     """Solve a few rows, so that compiling does not count as time of the search."""
+    from halfmask.kernels.price import Rules
+
     part = task.take(np.arange(min(len(task), 4)))
-    alone = part.demands._replace(k=np.ones(len(part), dtype=np.int64))
-    optimum(replace(part, models=(), demands=alone), metric, np.inf)
+    alone = Rules.of_sizes(np.ones(len(part), dtype=np.int64)).demands
+    options = {name: one for name, one in task.options.items() if name not in LINKS}
+    optimum(replace(part, models=(), demands=alone, options=options), metric, np.inf)
 
 
 def _starts(task: PartitionTask) -> list[NDArray[np.int64]]:
@@ -135,8 +230,32 @@ def _starts(task: PartitionTask) -> list[NDArray[np.int64]]:
 
 def _proven(task: PartitionTask, found: Optimum, metric: str) -> Division:
     ids = repair(task, number_classes(found.ids))
+    if not np.array_equal(ids, number_classes(found.ids)):  # a model that searches see in part
+        found = _measured_again(task, ids, metric, found.bound)
     notes: tuple[str, ...] = ()
     if found.gap:
         side = "higher" if metric == "split" else "lower"
         notes = (f"The search stopped: the optimum may be {side} by {found.gap:.6g}.",)
     return Division(ids, found.gap, notes, found.value)
+
+
+def _measured_again(
+    task: PartitionTask, ids: NDArray[np.int64], metric: str, bound: float
+) -> Optimum:
+    """What a repaired division costs, against the bound that was proven.
+
+    Raises:
+        UnsatisfiableError: the repair broke a link.
+    """
+    from halfmask.kernels import price
+
+    instance = _instance(task, np.inf)
+    if not _keeps_links(instance, ids):
+        raise UnsatisfiableError(
+            "No division was found that keeps every promise and every link.",
+            advice=["Link fewer rows, or promise less."],
+        )
+    if metric == "diameter":
+        return Optimum(ids, class_diameter(instance, ids), bound)
+    kind = {"dbil": price.DBIL, "wcsd": price.WCSD}[metric]
+    return Optimum(ids, total_cost(instance, kind, ids), bound)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 METRIC = "dbil"
 LABELS = "loss"
+LINKS = ("must_link", "cannot_link")  # columns whose equal values stand in one class, or never do
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,14 +54,14 @@ class Method:
 
     Attributes:
         divide: gives every row of a task a class.
-        options: the options that it alone knows, each with the words that it takes; none: a whole
-            number.
+        options: the options that it alone knows, each with the words that it takes; (): a whole
+            number; None: the name of a column.
         metrics: what it can minimize, its own first.
         draws: whether anything is drawn at random, from the seed.
     """
 
     divide: Callable[[PartitionTask], Division]
-    options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    options: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
     metrics: tuple[str, ...] = (LABELS, METRIC)
     draws: bool = False
 

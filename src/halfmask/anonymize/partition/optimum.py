@@ -38,23 +38,53 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from halfmask.kernels.price import Rules
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Instance:
     """What is to be divided.
 
     Attributes:
-        far: all distances.
-        k: how many rows each row demands.
+        far: all distances; those of rows that may not stand together are ``apart``.
+        rules: what each row demands, and which rows stand together.
         deadline: when to stop, as ``time.monotonic`` counts.
+        apart: more than any class may cost.
     """
 
     far: NDArray[np.float64]
-    k: NDArray[np.int64]
+    rules: Rules
     deadline: float = np.inf
+    apart: float = np.inf
 
     def __len__(self) -> int:
         return len(self.k)
+
+    @property
+    def k(self) -> NDArray[np.int64]:
+        """How many rows each row demands."""
+        return self.rules.demands.k
+
+    @property
+    def dearest(self) -> float:
+        """What a row that finds no class costs: more than any division."""
+        near = self.far[self.far < self.apart].max(initial=0.0)
+        return 2.0 * len(self) ** 2 * (float(near) + 1.0)
+
+    def steps(self, usual: int) -> int:
+        """How many steps a search may take; they are longer where values and bonds count."""
+        return usual if self.rules.plain else usual // 4
+
+    def alone(self) -> NDArray[np.bool_]:
+        """Which rows may stand alone."""
+        d, bond, bonds = self.rules
+        found = d.k <= 1
+        for s in range(d.values.shape[1]):
+            known, own = d.values[:, s] >= 0, np.maximum(d.values[:, s], 0)
+            moved = np.where(known, 1.0 - d.shares[s, own], 1.0)
+            found &= (d.l[:, s] <= known) & ((d.t[:, s] >= 1.0) | (moved <= d.t[:, s]))
+        free = bond < 0
+        return np.asarray(found & (free | (np.append(bonds, 0)[bond] == 1)))
 
     @property
     def left(self) -> float:
@@ -171,8 +201,11 @@ def smallest_sum(instance: Instance, kind: int, starts: list[NDArray[np.int64]])
         order, begins = sorted_classes(ids)
         costs = np.array([cost_of(instance, kind, one) for one in np.split(order, begins[1:-1])])
         columns.add(order, begins, costs)
-    best = min(starts, key=lambda ids: total_cost(instance, kind, ids))
-    value = total_cost(instance, kind, best)
+    if starts:
+        best = min(starts, key=lambda ids: total_cost(instance, kind, ids))
+        value = total_cost(instance, kind, best)
+    else:
+        best, value = _each_alone(instance, columns)
     bound, prices = _generate(instance, kind, columns)
     if value - bound > _EPS and not instance.over:
         chosen, cost, _ = columns.choose(min(instance.left, 10.0))
@@ -181,6 +214,14 @@ def smallest_sum(instance: Instance, kind: int, starts: list[NDArray[np.int64]])
     if value - bound > _EPS and not instance.over:
         best, value, bound = _finish(instance, kind, (best, value, bound), prices)
     return Optimum(best, value, min(bound, value))
+
+
+def _each_alone(instance: Instance, columns: ClassPool) -> tuple[NDArray[np.int64], float]:
+    """A class for each row, dear where the row may not stand alone."""
+    n = len(instance)
+    costs = np.where(instance.alone(), 0.0, instance.dearest)
+    columns.add(np.arange(n), np.arange(n + 1), costs)
+    return np.arange(n), float(costs.sum())
 
 
 def total_cost(instance: Instance, kind: int, ids: NDArray[np.int64]) -> float:
@@ -206,12 +247,12 @@ def _generate(
     """Add classes until none improves the linear program; its proven bound, and the prices."""
     from halfmask.kernels import price
 
-    bound, prices, patience = 0.0, np.zeros(len(instance)), _STEPS
+    bound, prices, patience = 0.0, np.zeros(len(instance)), instance.steps(_STEPS)
     limit = class_limit(instance.k)
     while True:
         relaxed, prices = columns.relax()
         rows, starts, costs, lowest, whole = price.priced_classes(
-            instance.far, instance.k, prices, kind, np.inf, -_EPS, _BATCH, patience
+            instance.far, instance.rules, prices, kind, np.inf, -_EPS, _BATCH, patience
         )
         if whole:  # no more than ``limit`` classes can each lower the bound by ``lowest``
             bound = max(bound, relaxed + limit * min(lowest, 0.0))
@@ -232,16 +273,19 @@ def _finish(
 
     best, value, bound = known
     rows, starts, costs, _, whole = price.priced_classes(
-        instance.far, instance.k, prices, kind, np.inf, value - float(prices.sum()) + _EPS,
-        _LISTED, 20 * _STEPS,
+        instance.far, instance.rules, prices, kind, np.inf, value - float(prices.sum()) + _EPS,
+        _LISTED, instance.steps(20 * _STEPS),
     )  # fmt: skip
     if not whole:
         return known
     candidates = ClassPool(len(instance))
     candidates.add(rows, starts, costs)
-    order, begins = sorted_classes(best)
-    own = [cost_of(instance, kind, one) for one in np.split(order, begins[1:-1])]
-    candidates.add(order, begins, np.array(own))
+    if value >= instance.dearest:
+        _each_alone(instance, candidates)
+    else:
+        order, begins = sorted_classes(best)
+        own = [cost_of(instance, kind, one) for one in np.split(order, begins[1:-1])]
+        candidates.add(order, begins, np.array(own))
     ids, cost, lower = candidates.choose(instance.left)
     if ids is not None and cost < value:
         best, value = ids, cost
@@ -387,7 +431,7 @@ def _under(
 ) -> tuple[NDArray[np.int64] | None, bool]:
     """A division under ``limit``, or None and whether there is none."""
     close = instance.far <= limit + _EPS
-    for _ in range(_TRIES):
+    for _ in range(_TRIES if instance.rules.plain else 0):
         ids = _greedy(close, instance.k, rng)
         if ids is not None:
             return ids, False
@@ -432,13 +476,13 @@ def _covered(instance: Instance, limit: float) -> tuple[NDArray[np.int64] | None
 
     n = len(instance)
     columns = ClassPool(n)
-    alone = np.where(instance.k > 1, _UNCOVERED, 0.0)  # who demands nobody may stand alone
+    alone = np.where(instance.alone(), 0.0, _UNCOVERED)
     columns.add(np.arange(n), np.arange(n + 1), alone)
     while True:
         relaxed, prices = columns.relax()
         rows, starts, costs, _, whole = price.priced_classes(
             instance.far,
-            instance.k,
+            instance.rules,
             prices,
             price.CLIQUE,
             limit + _EPS,
@@ -465,7 +509,7 @@ def _among_all(instance: Instance, limit: float) -> tuple[NDArray[np.int64] | No
     free = np.zeros(len(instance))
     rows, starts, costs, _, whole = price.priced_classes(
         instance.far,
-        instance.k,
+        instance.rules,
         free,
         price.CLIQUE,
         limit + _EPS,

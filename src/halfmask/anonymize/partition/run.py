@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from halfmask.anonymize.partition.methods import (
     LABELS,
+    LINKS,
     METRIC,
     Method,
     by_labels,
@@ -21,7 +22,7 @@ from halfmask.anonymize.partition.methods import (
 )
 from halfmask.anonymize.partition.task import require_feasible, task_of
 from halfmask.anonymize.partition.widths import kinds_of
-from halfmask.errors import ParameterError
+from halfmask.errors import ParameterError, UnsatisfiableError
 from halfmask.metrics.partition import diameter_loss
 from halfmask.release.candidate import Candidate
 from halfmask.release.labels import required_sharing
@@ -53,7 +54,7 @@ METHODS = {
     "k-member": Method(divide_k_member, options={"score": ("improved", "plain")}, draws=True),
     "exact": Method(
         divide_exactly,
-        options={"classes": (), "block": ()},
+        options={"classes": (), "block": (), **dict.fromkeys(LINKS)},
         metrics=(METRIC, "wcsd", "diameter", "split"),
         draws=True,
     ),
@@ -101,6 +102,11 @@ def divide_rows(table: Table, models: Sequence[Model], settings: Settings) -> Ca
     require_feasible(task)
     division, notes = _divide(task, settings.method, options.get("fallback"))
     partition, ids = _label(task, division.ids)
+    if not np.array_equal(
+        ids[task.rows], division.ids
+    ):  # other classes, of which nothing is proven
+        division = replace(division, ids=ids[task.rows].astype(np.int64), gap=None, value=None)
+    _require_apart(task, partition, division.ids)
     parameters = {
         "seed": settings.seed,
         "time_limit": settings.time_limit,
@@ -122,6 +128,27 @@ def divide_rows(table: Table, models: Sequence[Model], settings: Settings) -> Ca
         gap=division.gap,
         notes=notes,
     )
+
+
+def _require_apart(task: PartitionTask, partition: RowPartition, ids: NDArray[np.int64]) -> None:
+    """Refuse rows that may not stand together in classes that publish the same labels.
+
+    Raises:
+        UnsatisfiableError: a reader would see them in one class.
+    """
+    name = task.options.get("cannot_link")
+    if name is None:
+        return
+    encoded = task.table.encode(str(name))
+    held = encoded.codes[task.rows]
+    present = encoded.values.is_valid().to_numpy(zero_copy_only=False)[held]
+    pairs = np.stack((partition.same(task.table)[ids], held))[:, present]
+    if np.unique(pairs, axis=1).shape[1] < pairs.shape[1]:
+        raise UnsatisfiableError(
+            f"Rows that {name} keeps apart would publish the same labels: to a reader they stand "
+            "in one class.",
+            advice=["Keep apart only rows whose quasi-identifiers differ."],
+        )
 
 
 def _label(task: PartitionTask, ids: NDArray[np.int64]) -> tuple[RowPartition, NDArray[np.int32]]:
@@ -188,12 +215,15 @@ def _checked(settings: Settings) -> dict[str, Any]:
     if settings.method not in METHODS:
         raise ParameterError("method", settings.method, "one of " + ", ".join(METHODS))
     method = METHODS[settings.method]
-    known = {**OPTIONS, **method.options}
+    known: dict[str, tuple[str | None, ...] | None] = {**OPTIONS, **method.options}
     for name, value in settings.options.items():
         if name not in known:
             raise ParameterError(name, value, f"only {', '.join(known)} with {settings.method}")
-        if known[name] and value not in known[name]:
-            raise ParameterError(name, value, "one of " + ", ".join(map(repr, known[name])))
+        words = known[name]
+        if words and value not in words:
+            raise ParameterError(name, value, "one of " + ", ".join(map(repr, words)))
+        if words is None and not isinstance(value, str):
+            raise ParameterError(name, value, "the name of a column")
     if settings.metric not in method.metrics:
         raise ParameterError("metric", settings.metric, "one of " + ", ".join(method.metrics))
     return dict(settings.options)
