@@ -16,6 +16,7 @@ import pyarrow as pa
 from halfmask.engines.aside import reach
 from halfmask.engines.labeling import quoted
 from halfmask.errors import EngineError, EngineUnavailableError, InputError
+from halfmask.table.values import is_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -123,6 +124,12 @@ def _kind(kind: pa.DataType) -> str:
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     return next((name for test, name in _TYPES if test(kind)), "text")
+
+
+def known_kind(kind: pa.DataType) -> bool:
+    """Whether values of a type come back from PostgreSQL as they went there."""
+    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return is_text(plain) or any(test(plain) for test, _ in _TYPES)
 
 
 def require_place(address: str, name: str) -> None:

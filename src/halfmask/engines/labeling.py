@@ -82,6 +82,15 @@ class Labeling:
 
     def query(self, table: str) -> str:
         """The rows with their labels, grouped, with how many there are of each, in order."""
+        every = ", ".join(map(quoted, self.published))
+        places = ", ".join(str(i + 1) for i in range(len(self.published)))
+        return (
+            f"SELECT {every}, COUNT(*) AS hm_n FROM ({self.rows(table)}) t "
+            f"GROUP BY {places} ORDER BY {places}"
+        )
+
+    def rows(self, table: str) -> str:
+        """The rows with their labels."""
         names = list(self.columns)
         shown = []
         for name in self.published:
@@ -105,12 +114,7 @@ class Labeling:
                 for k, group in enumerate(self._keys())
             )
             joins.append(f"JOIN {CELLS} c ON {same}")
-        rows = f"SELECT {', '.join(shown)} FROM {quoted(table)} r {' '.join(joins)}"
-        every = ", ".join(map(quoted, self.published))
-        places = ", ".join(str(i + 1) for i in range(len(self.published)))
-        return (
-            f"SELECT {every}, COUNT(*) AS hm_n FROM ({rows}) t GROUP BY {places} ORDER BY {places}"
-        )
+        return f"SELECT {', '.join(shown)} FROM {quoted(table)} r {' '.join(joins)}"
 
     def _keys(self) -> list[list[tuple[int, int]]]:
         """Columns with a factor each, in groups whose codes together are one number."""

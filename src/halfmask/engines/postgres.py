@@ -57,6 +57,7 @@ class Postgres(SqlEngine):
 
     name = "postgres"
     dialect = "postgres"
+    hashed = "HASHTEXTEXTENDED({}, 0)"
 
     def __init__(self, address: str) -> None:
         try:
@@ -208,20 +209,6 @@ class Postgres(SqlEngine):
                 f"PostgreSQL could not write the rows ({type(error).__name__}): check the room on "
                 "its disk and the right to make temporary tables. Nothing was released."
             ) from None
-
-    def sums(self, table: str, columns: Sequence[str]) -> tuple[object, ...]:
-        """Per column a number that depends on all its values, in whatever order."""
-        import psycopg
-
-        parts = ", ".join(f"SUM(HASHTEXTEXTENDED({_quoted(c)}::text, 0))" for c in columns)
-        try:
-            with self._connection.transaction():
-                found: tuple[object, ...] = self._connection.execute(
-                    f"SELECT {parts} FROM {_quoted(table)}"  # noqa: S608
-                ).fetchone()
-        except psycopg.Error:
-            raise engine_refusal("postgres") from None
-        return found
 
     def stream(self, rows: int) -> pa.RecordBatchReader:
         """The rows that were written aside, so many at a time."""

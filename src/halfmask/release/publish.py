@@ -6,15 +6,19 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from halfmask.engines.copying import publish_table, require_place
+import pyarrow as pa
+
+from halfmask.engines.copying import known_kind, publish_table, require_place
 from halfmask.engines.labeling import quoted
 from halfmask.engines.open import is_address, is_database
 from halfmask.errors import InputError, InternalError, ParameterError
-from halfmask.release.record import require_folder, write_folder
+from halfmask.release.groups import count_groups, require_groups
+from halfmask.release.record import require_folder, write_folder, write_pieces
 
 if TYPE_CHECKING:
     from os import PathLike
 
+    from halfmask.release.groups import Groups
     from halfmask.release.release import Release
 
 
@@ -50,20 +54,24 @@ def write_elsewhere(release: Release, path: str | PathLike[str], table: str | No
     if not require_target(path, table):
         return False
     record = None if release.schema is None else release.record()
-    if is_folder(path):
-        write_folder(release.to_batches(), str(path), record)
-        return True
-    if record is None:
-        raise InputError("Only the release of a table goes to a database: write a file instead.")
     aside = release._aside  # noqa: SLF001 - the door gave it to the release
+    if is_folder(path):
+        if aside is None or record is None or not write_pieces(aside, str(path), record):
+            write_folder(release.to_batches(), str(path), record)
+        return True
+    if record is None or release.schema is None:
+        raise InputError("Only the release of a table goes to a database: write a file instead.")
     inside = aside is not None and aside.address == str(path)
     rows = None if inside else release.to_batches()
-    expected = len(release)
+    if aside is not None and aside.groups is not None:
+        expected = aside.groups
+    else:
+        columns = release.schema.columns
+        told = [n for n, one in columns.items() if one.role in ("quasi", "sensitive")]
+        expected = count_groups(release.to_arrow(), told)
 
     def check(cursor: Any, name: str) -> None:
-        cursor.execute(f"SELECT COUNT(*) FROM {quoted(name)}")  # noqa: S608 - quoted
-        if cursor.fetchone()[0] != expected:
-            raise InternalError("Other rows arrived than were released; nothing was released.")
+        require_groups(*_both_sides(cursor, name, expected, len(release)))
 
     publish_table(
         str(path),
@@ -75,6 +83,34 @@ def write_elsewhere(release: Release, path: str | PathLike[str], table: str | No
         check=check,
     )
     return True
+
+
+def _both_sides(cursor: Any, name: str, expected: Groups, rows: int) -> tuple[Groups, Groups]:
+    """The groups that should be in a new table, and those that are, by a count of its rows.
+
+    Raises:
+        InternalError: there are more or fewer rows, or values of another type.
+    """
+    told = [n for n in expected[0].column_names if known_kind(expected[0].schema.field(n).type)]
+    shown = ", ".join([*map(quoted, told), "COUNT(*)"])
+    groups = f" GROUP BY {', '.join(map(quoted, told))}" if told else ""
+    cursor.execute(f"SELECT {shown} FROM {quoted(name)}{groups}")  # noqa: S608 - quoted
+    found = cursor.fetchall()
+    counts = [row[-1] for row in found]
+    try:
+        arrived = {n: pa.array([row[i] for row in found], _plain(expected[0].schema.field(n).type))
+                   for i, n in enumerate(told)}  # fmt: skip
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        raise InternalError(
+            "Other values arrived than were released; nothing was released."
+        ) from None
+    if sum(counts) != rows:
+        raise InternalError("Other rows arrived than were released; nothing was released.")
+    return (expected[0].select(told), expected[1]), (pa.table(arrived), counts)
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _require_name(table: str | None) -> str:

@@ -10,8 +10,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
-import secrets
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +22,8 @@ from halfmask.engines.aside import reach
 from halfmask.errors import InputError
 from halfmask.metrics.risk.reidentification import RecordedRisk
 from halfmask.release.document import AS_IT_WAS
-from halfmask.release.files import holds_metadata, whole_file, write_table
+from halfmask.release.files import holds_metadata, whole_file, whole_folder, write_table
+from halfmask.release.groups import require_groups
 from halfmask.table.columns import Column
 from halfmask.table.files.toml import read_mapping, toml_section
 from halfmask.table.read import COUNTED, FILE, INSIDE, schema_beside
@@ -213,37 +212,54 @@ def write_folder(
     require_folder(target)
     inside = {} if record is None else {INSIDE: record.text({}).encode()}
     kind = rows.schema.with_metadata(inside)
-    aside = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
-    old = target.with_name(f".{target.name}.{secrets.token_hex(6)}.old")
-    try:
-        aside.mkdir()
+    with whole_folder(target) as folder:
         number, writer, held = 0, None, 0
         for batch in rows:
             if writer is None or held >= _PIECE:
                 if writer is not None:
                     writer.close()
-                writer, held = pq.ParquetWriter(aside / f"part-{number:05}.parquet", kind), 0
+                writer, held = pq.ParquetWriter(folder / f"part-{number:05}.parquet", kind), 0
                 number += 1
             writer.write_batch(batch.cast(kind))
             held += batch.num_rows
         if writer is None:
-            writer = pq.ParquetWriter(aside / "part-00000.parquet", kind)
+            writer = pq.ParquetWriter(folder / "part-00000.parquet", kind)
         writer.close()
-        for piece in aside.iterdir():
+        for piece in folder.iterdir():
             sync(piece)
         reach("before publishing")
-        if target.exists():
-            target.rename(old)
-        aside.rename(target)
-        reach("published")
-    except OSError as error:
-        why = error.strerror or "no access"
-        raise InputError(f"Cannot write {str(target)!r}: {why}. Nothing was released.") from error
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
+    reach("published")
 
 
+def write_pieces(rows: AsideRows, path: str | PathLike[str], record: FileRecord) -> bool:
+    """Have the engine write such a folder itself, and count its files before they are there.
+
+    Beside them lies a file without rows that holds the record and names them.
+
+    Raises:
+        InternalError: the files hold other rows than those that were checked; nothing leaves.
+    """
+    import pyarrow.parquet as pq
+
+    if rows.groups is None or not rows.writes_pieces:
+        return False
+    target = Path(path)
+    require_folder(target)
+    names = rows.groups[0].column_names
+    with whole_folder(target) as folder:
+        require_groups(rows.groups, rows.write_pieces(folder, names))
+        pieces = sorted(one.name for one in folder.iterdir())
+        kind = pq.read_schema(folder / pieces[0]).remove_metadata()
+        inside = {INSIDE: record.text({}).encode(), _NAMED: "\n".join(pieces).encode()}
+        pq.write_table(kind.empty_table().replace_schema_metadata(inside), folder / _RECORD)
+        for piece in folder.iterdir():
+            sync(piece)
+        reach("before publishing")
+    reach("published")
+    return True
+
+
+_RECORD, _NAMED = "halfmask.parquet", b"halfmask-pieces"
 _PIECE = 5_000_000  # rows of one file of a folder
 
 
@@ -256,11 +272,15 @@ def require_folder(target: Path) -> None:
     if not target.exists():
         return
     ours = target.is_dir()
-    for piece in target.iterdir() if ours else ():
+    named: set[str] = set()
+    for piece in sorted(target.iterdir()) if ours else ():  # the one that names others comes first
         try:
-            ours = ours and INSIDE in (pq.read_schema(piece).metadata or {})
+            held = pq.read_schema(piece).metadata or {}
         except (OSError, pa.ArrowException):
             ours = False
+            break
+        ours = ours and (INSIDE in held or piece.name in named)
+        named |= set(held.get(_NAMED, b"").decode().splitlines()) if INSIDE in held else set()
     if not ours:
         raise InputError(
             f"{str(target)!r} holds something that is no release of ours: name another folder."
