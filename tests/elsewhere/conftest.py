@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from halfmask.engines.spark import SparkRows
 from halfmask.engines.stored import Storage
 
 
@@ -13,3 +14,4 @@ def in_place(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("rows were collected")
 
     monkeypatch.setattr(Storage, "collect", refuse)
+    monkeypatch.setattr(SparkRows, "collect", refuse)

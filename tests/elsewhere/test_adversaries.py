@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tempfile
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +17,7 @@ from places import MODELS, people, stored
 
 import halfmask as hm
 from halfmask.engines.duckdb import DuckDB
+from halfmask.engines.scratch import PREFIX, scratch_folder
 from halfmask.release import written
 
 if TYPE_CHECKING:
@@ -77,6 +80,34 @@ def test_an_engine_that_writes_one_row_more_does_not_leave(
     _refused(tmp_path, hm.errors.InternalError, "wrote other rows than those that were checked")
 
 
+def test_an_engine_that_exchanges_values_of_another_column_does_not_leave(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = DuckDB.write_rows
+
+    def careless(self: DuckDB, name: str, query: str, columns: Any, folder: Path) -> None:
+        honest(self, name, query, columns, folder)
+        place = folder / "rows.parquet"
+        rows = pq.read_table(place)
+        pay = rows["pay"].to_pylist()
+        turned = pa.chunked_array([pa.array([*pay[1:], pay[0]], rows["pay"].type)])
+        pq.write_table(rows.set_column(rows.column_names.index("pay"), "pay", turned), place)
+
+    monkeypatch.setattr(DuckDB, "write_rows", careless)
+    _refused(tmp_path, hm.errors.InternalError, "other values than the table holds")
+
+
+def test_rows_that_cannot_fit_are_refused_before_they_are_read(tmp_path: Path) -> None:
+    table = stored(tmp_path, people())
+    vars(table.stored)["_count"] = 10**9  # three numbers and four texts: 120 bytes a row
+    for verb in (
+        lambda: hm.anonymize(table, hm.KAnonymity(3), method="mondrian"),
+        lambda: hm.describe(table),
+    ):
+        with pytest.raises(hm.errors.InputError, match=r"about 120\.0 GB, more than memory_limit"):
+            verb()
+
+
 def test_rows_that_change_while_they_are_read_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,22 +149,32 @@ print("whole")
      ("before publishing", "out/")],
 )  # fmt: skip
 def test_a_killed_process_leaves_nothing_that_looks_like_a_release(
-    tmp_path: Path, point: str, target: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str, target: str
 ) -> None:
     stored(tmp_path, people())
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
     tools = f"{sys.path[0]}:" + ":".join(p for p in sys.path if p.endswith("tools"))
     done = subprocess.run(  # noqa: S603 - our own program
         [sys.executable, "-c", _KILLED, str(tmp_path), point, target],
         capture_output=True,
         check=False,
-        env={"PYTHONPATH": ":".join([*sys.path, tools]), "PATH": "/usr/bin:/bin", "HOME": "/tmp"},  # noqa: S108
+        env={
+            **os.environ,
+            "PYTHONPATH": ":".join([*sys.path, tools]),
+            "TMPDIR": str(scratch),
+        },
     )
     assert done.returncode == -9, done.stderr.decode()[-500:]
     assert not (tmp_path / target).exists()
-    left = {one.name for one in tmp_path.iterdir()} - {"people.parquet"}
+    left = {one.name for one in tmp_path.iterdir()} - {"people.parquet", "scratch"}
     assert all(name.startswith(".") and name.endswith(".part") for name in left)
     with pytest.raises(hm.errors.InputError):
         hm.read(f"{tmp_path}/{target}")
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    assert list(scratch.rglob("rows.parquet"))  # the next process takes away what nobody holds
+    with scratch_folder() as held, scratch_folder() as other:
+        assert {held, other} == set(scratch.glob(PREFIX + "*"))
 
 
 def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

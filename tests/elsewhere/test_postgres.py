@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
 
 import psycopg
+import pyarrow as pa
 import pytest
 from places import MODELS, SCHEMA, load, multiset, people, same
 
 import halfmask as hm
+from halfmask.engines import copying
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,5 +84,92 @@ def test_a_dropped_connection_leaves_nothing(visits: hm.Table, postgres: str) ->
             "WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
         )
     with pytest.raises(hm.errors.EngineError, match=r"[Nn]othing was released|cannot be reached"):
+        release.write(postgres, table="visits_public")
+    assert tables(postgres) == before
+
+
+def test_a_killed_database_leaves_nothing(
+    visits: hm.Table, postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process of the server dies before the commit: the server takes everything back."""
+    before, pids = tables(postgres), list[int]()
+    release = hm.anonymize(visits, hm.KAnonymity(3), method="optimal", suppression=0.05)
+    replace = copying._replace
+
+    def kill(cursor: Any, *given: Any) -> None:
+        replace(cursor, *given)
+        cursor.execute("SELECT pg_backend_pid()")
+        pids.append(cursor.fetchone()[0])
+        os.kill(pids[0], signal.SIGKILL)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(copying, "_replace", kill)
+        with pytest.raises(hm.errors.EngineError, match="Nothing was released"):
+            release.write(postgres, table="visits_public")
+    assert pids
+    _wait_for(postgres)
+    assert tables(postgres) == before
+    with hm.anonymize(visits, hm.KAnonymity(3), method="optimal", suppression=0.05) as again:
+        again.write(postgres, table="visits_public")  # a restart starts clean
+    assert tables(postgres) == before | {"visits_public"}
+
+
+def _wait_for(address: str) -> None:
+    """Until the server has recovered."""
+    while True:
+        try:
+            psycopg.connect(address).close()
+        except psycopg.OperationalError:
+            continue
+        return
+
+
+_KILLED = """
+import os, signal, sys
+import halfmask as hm
+from halfmask.engines import copying
+from places import MODELS, SCHEMA
+
+def reach(point):
+    if point == "before publishing":
+        os.kill(os.getpid(), signal.SIGKILL)
+
+copying.reach = reach
+table = hm.read(sys.argv[1], SCHEMA, table="visits")
+release = hm.anonymize(table, *MODELS, method="optimal", suppression=0.05)
+release.write(sys.argv[1], table="visits_public")
+"""
+
+
+@pytest.mark.usefixtures("visits")
+def test_a_killed_process_leaves_no_table(postgres: str) -> None:
+    before = tables(postgres)
+    done = subprocess.run(  # noqa: S603 - our own program
+        [sys.executable, "-c", _KILLED, postgres],
+        capture_output=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": ":".join(sys.path)},
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()[-500:]
+    assert tables(postgres) == before
+
+
+def test_other_rows_that_arrive_are_not_published(
+    postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many rows as were released, one with the label of another class."""
+    release = hm.anonymize(hm.read(people(), SCHEMA), *MODELS, method="optimal", suppression=0.05)
+    before, honest = tables(postgres), copying.copy_batches
+
+    def careless(cursor: Any, table: str, rows: Any) -> int:
+        found = rows.read_all()
+        ages = found["age"].to_pylist()
+        other = next(one for one in ages if one != ages[0])
+        place = found.column_names.index("age")
+        turned = found.set_column(place, "age", pa.chunked_array([pa.array([other, *ages[1:]])]))
+        return honest(cursor, table, turned.to_reader())
+
+    monkeypatch.setattr(copying, "copy_batches", careless)
+    with pytest.raises(hm.errors.InternalError, match="2 groups differ"):
         release.write(postgres, table="visits_public")
     assert tables(postgres) == before

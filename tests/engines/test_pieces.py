@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import halfmask as hm
+from halfmask.engines.spark import SparkRows
 from halfmask.engines.stored import Storage
 
 if TYPE_CHECKING:
@@ -87,4 +88,5 @@ def test_a_spark_frame_is_read_without_python_workers() -> None:
         "__arrow_c_stream__": refuse,
         "toArrow": lambda _: pa.table(made),
     }
-    assert hm.read(type("DataFrame", (), methods)()).arrow.to_pydict() == made
+    rows = SparkRows("", frame=type("DataFrame", (), methods)())
+    assert rows.collect(hm.Schema()).arrow.to_pydict() == made

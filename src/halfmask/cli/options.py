@@ -88,7 +88,7 @@ weights_option = click.option(
 )
 
 _ENGINE = (
-    click.option("--engine", help="duckdb: count FILE without reading it into memory."),
+    click.option("--engine", help="duckdb or spark: count FILE without reading it into memory."),
     click.option("--memory-limit", help="How much memory DuckDB may take, such as 500MB."),
     click.option("--table", help="Which table of a database, or sheet of a workbook."),
 )

@@ -1,8 +1,8 @@
 """Rows that are written aside, where an engine can count them again, before anybody sees them.
 
-DuckDB writes a file in a folder of its owner alone, PostgreSQL a temporary table; both go when the
-engine is closed. A process that is killed leaves DuckDB's file behind in the temporary folder: it
-holds rows that nobody has checked, and no record of a release.
+DuckDB writes a file in a folder of its owner alone, PostgreSQL a temporary table, Spark blocks of
+its executors; all go when the engine is closed. A killed process leaves DuckDB's file in the
+temporary folder, without the record of a release; who makes the next folder removes it.
 
 Labels reach the rows by joins. Each quasi-identifier is joined with a small table of its values;
 where labels differ between combinations of values, or some combinations do not leave, the codes of
@@ -15,8 +15,6 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,17 +22,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.engines.request import quoted
+from halfmask.engines.scratch import scratch_folder
 from halfmask.errors import EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from contextlib import ExitStack
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
     from halfmask.engines.stored import Storage
 
-ASIDE = "hm_aside"
+ASIDE, PIECES = "hm_aside", "hm_pieces"
 BATCH = 1 << 18  # rows that are in memory at once
 CELLS, MAP = "hm_cells", "hm_map_"
 _WIDEST = 1 << 62  # what one number can tell apart
@@ -101,6 +101,15 @@ class Labeling:
 
     def query(self, table: str) -> str:
         """The rows with their labels, grouped, with how many there are of each, in order."""
+        every = ", ".join(map(quoted, self.published))
+        places = ", ".join(str(i + 1) for i in range(len(self.published)))
+        return (
+            f"SELECT {every}, COUNT(*) AS hm_n FROM ({self.rows(table)}) t "
+            f"GROUP BY {places} ORDER BY {places}"
+        )
+
+    def rows(self, table: str) -> str:
+        """The rows with their labels."""
         names = list(self.columns)
         shown = []
         for name in self.published:
@@ -124,12 +133,7 @@ class Labeling:
                 for k, group in enumerate(self._keys())
             )
             joins.append(f"JOIN {CELLS} c ON {same}")
-        rows = f"SELECT {', '.join(shown)} FROM {quoted(table)} r {' '.join(joins)}"
-        every = ", ".join(map(quoted, self.published))
-        places = ", ".join(str(i + 1) for i in range(len(self.published)))
-        return (
-            f"SELECT {every}, COUNT(*) AS hm_n FROM ({rows}) t GROUP BY {places} ORDER BY {places}"
-        )
+        return f"SELECT {', '.join(shown)} FROM {quoted(table)} r {' '.join(joins)}"
 
     def _keys(self) -> list[list[tuple[int, int]]]:
         """Columns with a factor each, in groups whose codes together are one number."""
@@ -182,11 +186,15 @@ def label_columns(
 class AsideRows:
     """Rows that were written and not yet published; ``close`` lets go of them."""
 
-    def __init__(self, engine: Any, held: ExitStack, table: str, address: str | None) -> None:
+    def __init__(
+        self, engine: Any, held: ExitStack, table: str, address: str | None, labeling: Labeling
+    ) -> None:
         self._engine = engine
         self._table = table
+        self._labeling = labeling
         self.address = address
         self.engine: str = engine.name
+        self.groups: tuple[pa.Table, Any] | None = None  # what the door counted of them
         self._finalizer = weakref.finalize(self, held.close)
 
     def __repr__(self) -> str:
@@ -198,7 +206,7 @@ class AsideRows:
         self._require_open()
         return self._engine
 
-    def count(self, columns: Sequence[str]) -> tuple[pa.Table, Any]:
+    def count(self, columns: Sequence[str], table: str = ASIDE) -> tuple[pa.Table, Any]:
         """The combinations of ``columns`` that the written rows hold, and how many rows each."""
         from sqlglot import exp
 
@@ -207,33 +215,50 @@ class AsideRows:
         self._require_open()
         names = [exp.column(name, quoted=True) for name in columns]
         counted = exp.Count(this=exp.Star()).as_("hm_n")
-        query = exp.select(*names, counted).from_(table_node(ASIDE))
+        query = exp.select(*names, counted).from_(table_node(table))
         found = self._engine.run(query.group_by(*names) if names else query)
         return found.drop_columns(["hm_n"]), found["hm_n"].to_numpy()
 
-    def distinct(self, column: str) -> int:
-        """How many values the written rows hold in a column, the missing one among them."""
+    def distinct(self, columns: Sequence[str]) -> dict[str, int]:
+        """How many values the written rows hold in each column, the missing one among them."""
         from sqlglot import exp
 
         from halfmask.engines.sql import table_node
 
         self._require_open()
-        cell = exp.column(column, quoted=True)
-        values = exp.Count(this=exp.Distinct(expressions=[cell.copy()])).as_("held")
-        rows, known = exp.Count(this=exp.Star()).as_("n"), exp.Count(this=cell).as_("known")
-        found = self._engine.run(exp.select(values, rows, known).from_(table_node(ASIDE)))
-        held, n, present = (int(found[one][0].as_py()) for one in ("held", "n", "known"))
-        return held + (present < n)
+        if not columns:
+            return {}
+        asked: list[exp.Expr] = [exp.Count(this=exp.Star()).as_("n")]
+        for i, name in enumerate(columns):
+            cell = exp.column(name, quoted=True)
+            asked.append(exp.Count(this=exp.Distinct(expressions=[cell.copy()])).as_(f"held_{i}"))
+            asked.append(exp.Count(this=cell).as_(f"known_{i}"))
+        found = self._engine.run(exp.select(*asked).from_(table_node(ASIDE))).to_pylist()[0]
+        return {
+            name: int(found[f"held_{i}"]) + (found[f"known_{i}"] < found["n"])
+            for i, name in enumerate(columns)
+        }
 
-    def sums(self, columns: Sequence[str]) -> list[Any]:
-        """Per column of the written rows a number that depends on all its values."""
-        self._require_open()
-        return list(self._engine.sums(ASIDE, columns))
+    def changed_classes(self, labels: Sequence[str], kept: Sequence[str]) -> int:
+        """How many classes were written with other values of ``kept`` than their rows have.
 
-    def source_sums(self, columns: Sequence[str]) -> list[Any]:
-        """The same of the rows that they come from."""
+        Per class and column, hashes of all values are added up, of what was written and of the
+        rows with their labels.
+        """
+        from sqlglot import parse_one
+
         self._require_open()
-        return list(self._engine.sums(self._table, columns))
+        cells = (self._engine.hashed.format(f"CAST({quoted(c)} AS TEXT)") for c in kept)
+        shown = ", ".join(
+            [*map(quoted, labels), *(f"SUM({c}) AS s{i}" for i, c in enumerate(cells))]
+        )
+        places = ", ".join(str(i + 1) for i in range(len(labels)))
+        written, source = (
+            f"SELECT {shown} FROM {rows} t GROUP BY {places}"
+            for rows in (ASIDE, f"({self._labeling.rows(self._table)})")
+        )
+        query = f"SELECT COUNT(*) AS n FROM ({written} EXCEPT {source}) t"
+        return int(self._engine.run(parse_one(query, read="postgres"))["n"][0].as_py())
 
     def source_rows(self) -> int:
         """How many rows there are now where they come from."""
@@ -250,6 +275,17 @@ class AsideRows:
         """The written rows, some at a time."""
         self._require_open()
         return self._engine.stream(BATCH)
+
+    @property
+    def writes_pieces(self) -> bool:
+        """Whether the engine writes files itself, with several hands."""
+        return hasattr(self._engine, "write_pieces")
+
+    def write_pieces(self, folder: Path, columns: Sequence[str]) -> tuple[pa.Table, Any]:
+        """Have the engine write Parquet files, and count the rows in these."""
+        self._require_open()
+        self._engine.write_pieces(PIECES, folder)
+        return self.count(columns, PIECES)
 
     def read(self) -> pa.Table:
         """All written rows in memory."""
@@ -276,12 +312,12 @@ def write_aside(stored: Storage, labeling: Labeling) -> AsideRows:
         table = opened[1]
         for name, rows in labeling.tables().items():
             engine.bring(name, rows, like=(table, dict(_like(labeling)).get(name)))
-        folder = Path(held.enter_context(TemporaryDirectory(prefix="halfmask-")))
+        folder = held.enter_context(scratch_folder())
         engine.write_rows(ASIDE, labeling.query(table), labeling.published, folder)
     reach("written aside")
     stored.let_go()
     address = stored.place if stored.engine == "postgres" else None
-    return AsideRows(engine, held.pop_all(), table, address)
+    return AsideRows(engine, held.pop_all(), table, address, labeling)
 
 
 def _like(labeling: Labeling) -> Iterator[tuple[str, str]]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -13,6 +14,7 @@ import pyarrow as pa
 
 from halfmask.engines import single_pass
 from halfmask.engines.request import any_digits, engine_refusal, quoted
+from halfmask.engines.scratch import scratch_folder
 from halfmask.engines.sql import SqlEngine
 from halfmask.errors import EngineError, EngineUnavailableError, InputError, QueryError
 
@@ -32,6 +34,7 @@ class DuckDB(SqlEngine):
 
     name = "duckdb"
     dialect = "duckdb"
+    hashed = "HASH({})"
 
     def __init__(
         self,
@@ -121,21 +124,6 @@ class DuckDB(SqlEngine):
                 f"DuckDB could not write the rows ({type(error).__name__}): check the room on the "
                 "disk and the memory limit. Nothing was released."
             ) from None
-
-    def sums(self, table: str, columns: Sequence[str]) -> tuple[object, ...]:
-        """Per column a number that depends on all its values, in whatever order."""
-        import duckdb
-
-        parts = ", ".join(
-            f'SUM(HASH(CAST("{one.replace(chr(34), chr(34) * 2)}" AS VARCHAR)))' for one in columns
-        )
-        try:
-            found: tuple[object, ...] = self._connection.execute(
-                f'SELECT {parts} FROM "{table}"'  # noqa: S608
-            ).fetchall()[0]
-        except duckdb.Error:
-            raise engine_refusal("duckdb") from None
-        return found
 
     def stream(self, rows: int) -> pa.RecordBatchReader:
         """The rows that were written, so many at a time, in their order."""
@@ -334,9 +322,11 @@ def _connect() -> Any:
 
 
 @cache
-def _spill() -> TemporaryDirectory[str]:
+def _spill() -> Path:
     """A private folder that goes with this process."""
-    return TemporaryDirectory(prefix="halfmask-", ignore_cleanup_errors=True)
+    held = ExitStack()
+    atexit.register(held.close)
+    return held.enter_context(scratch_folder())
 
 
 @cache
@@ -346,7 +336,7 @@ def _database() -> Any:
     except ImportError:
         raise EngineUnavailableError("DuckDB", "pip install duckdb") from None
     # What does not fit in memory would else lie in the current folder, for all to read.
-    database = duckdb.connect(":memory:", config={"temp_directory": _spill().name})
+    database = duckdb.connect(":memory:", config={"temp_directory": str(_spill())})
     database.execute("SET enable_progress_bar = false")
     database.execute("SET python_enable_replacements = false")
     return database

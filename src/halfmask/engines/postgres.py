@@ -20,6 +20,7 @@ from halfmask.engines.request import any_digits, engine_refusal, quoted, unread_
 from halfmask.engines.sql import SqlEngine
 from halfmask.engines.sql import table_node as named
 from halfmask.errors import EngineError, EngineUnavailableError, InputError, QueryError
+from halfmask.table.values import is_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -72,6 +73,7 @@ class Postgres(SqlEngine):
 
     name = "postgres"
     dialect = "postgres"
+    hashed = "HASHTEXTEXTENDED({}, 0)"
 
     def __init__(self, address: str) -> None:
         try:
@@ -221,20 +223,6 @@ class Postgres(SqlEngine):
                 f"PostgreSQL could not write the rows ({type(error).__name__}): check the room on "
                 "its disk and the right to make temporary tables. Nothing was released."
             ) from None
-
-    def sums(self, table: str, columns: Sequence[str]) -> tuple[object, ...]:
-        """Per column a number that depends on all its values, in whatever order."""
-        import psycopg
-
-        parts = ", ".join(f"SUM(HASHTEXTEXTENDED({quoted(c)}::text, 0))" for c in columns)
-        try:
-            with self._connection.transaction():
-                found: tuple[object, ...] = self._connection.execute(
-                    f"SELECT {parts} FROM {quoted(table)}"
-                ).fetchone()
-        except psycopg.Error:
-            raise engine_refusal("postgres") from None
-        return found
 
     def stream(self, rows: int) -> pa.RecordBatchReader:
         """The rows that were written aside, so many at a time."""
@@ -510,6 +498,12 @@ def _kind(kind: pa.DataType) -> str:
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     return next((name for test, name in _PUBLISHED if test(kind)), None) or _name(kind)
+
+
+def known_kind(kind: pa.DataType) -> bool:
+    """Whether values of a type come back from PostgreSQL as they went there."""
+    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return is_text(plain) or _kind(plain) != "text"
 
 
 def require_place(address: str, name: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from halfmask.engines.open import is_address, is_pieces, is_spark
 from halfmask.engines.stored import Storage
-from halfmask.errors import InputError, ParameterError, SchemaError
+from halfmask.errors import ParameterError, SchemaError
 from halfmask.table.files.rows import file_kind
 from halfmask.table.files.text_file import file_named
 from halfmask.table.read import declared_schema, read_rows
@@ -18,11 +18,9 @@ from halfmask.table.values import is_text, require_mark
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import pyarrow as pa
-
     from halfmask.table.schema import Schema
 
-ENGINES = ("duckdb", "postgres", "memory")
+ENGINES = ("duckdb", "postgres", "spark", "memory")
 LARGE = 2 << 30  # files of more bytes are counted by the engine without being asked
 
 
@@ -49,12 +47,14 @@ def read(
             Excel (.xlsx, .xls, .ods), Stata, SPSS, SAS or SQLite file (or an open binary file), the
             address of a PostgreSQL database, a DuckDB database (.duckdb, .ddb), a folder of Parquet
             or CSV files or a pattern such as ``"parts/*.parquet"`` (folders named ``year=2024`` are
-            columns), a pandas, Polars, Arrow, DuckDB or Spark table, anything with
-            ``__arrow_c_stream__``, or a Table.
+            columns), a pandas, Polars, Arrow or DuckDB table, a Spark frame or (with ``table``)
+            session, whose rows stay in Spark, anything with ``__arrow_c_stream__``, or a Table.
         schema: a Schema, a mapping of the schema file's shape, or the path of a schema file;
             ``None``: the TOML file beside the data that has its name, if there is one.
         engine: ``"duckdb"`` leaves a CSV or Parquet file where it is and counts it within
-            ``memory_limit``, spilling to disk; ``"memory"`` reads it whatever its size.
+            ``memory_limit``, spilling to disk; ``"spark"`` has Spark count Parquet files, or the
+            table of this name, in the session that there is or that ``SPARK_REMOTE`` names;
+            ``"memory"`` reads it whatever its size.
         table: which table of a database or SQLite file, or sheet of a workbook.
         memory_limit: how much memory DuckDB may take, such as ``"500MB"``; ``None``: 1 GB.
         delimiter: what stands between the fields of a text file; ``None``: detected.
@@ -76,6 +76,10 @@ def read(
     """
     require_mark(decimal)
     place = os.fspath(source) if isinstance(source, str | os.PathLike) else None
+    if place is not None and engine == "spark":
+        if is_address(place):
+            raise ParameterError("engine", "spark", "nothing: a database counts its own rows")
+        return _stay_in_spark(place, schema, table, missing)
     if place is not None and stays_stored(place, engine, memory_limit):
         if is_address(place) and table is None:
             raise ParameterError("table", None, "the name of a table of the database")
@@ -91,10 +95,11 @@ def read(
         given: dict[str, Any] = {name: one for name, one in stated.items() if one is not None}
         found = _require_columns(Table(stored, replace(declared, **given)))
         return found.collect() if engine == "memory" else found
+    if is_spark(source) and engine in (None, "spark", "memory"):
+        found = _stay_in_spark(source, schema, table, missing)
+        return found.collect() if engine == "memory" else found
     if place is None and engine not in (None, "memory"):
         raise ParameterError("engine", engine, "nothing: these rows are in memory already")
-    if is_spark(source):
-        source = _spark_rows(source)
     return read_rows(
         source,
         schema,
@@ -106,23 +111,17 @@ def read(
     )
 
 
-def _spark_rows(frame: Any) -> pa.Table:
-    """The rows of a Spark frame, by SQL alone: workers need no Python for it.
+def _stay_in_spark(
+    source: Any, schema: object, table: str | None, missing: Sequence[str] | None
+) -> Table:
+    """A table whose rows Spark keeps and counts."""
+    from halfmask.engines.spark import SparkRows, find_frame
 
-    Raises:
-        InputError: it is a session, or Spark cannot give the rows.
-    """
-    if not hasattr(frame, "createOrReplaceTempView"):
-        raise InputError(
-            "A Spark session is no table: give one of its tables, such as "
-            'hm.read(spark.table("visits")).'
-        )
-    try:
-        return frame.toArrow()
-    except Exception as error:  # noqa: BLE001 - Spark raises its own, which quote cells
-        raise InputError(
-            f"Spark gave no rows ({type(error).__name__}). Does the table work on its own?"
-        ) from None
+    declared = declared_schema(source if isinstance(source, str) else None, schema)
+    if missing is not None:
+        declared = replace(declared, missing=tuple(missing))
+    frame = find_frame(source, table)
+    return _require_columns(Table(SparkRows("", table, frame=frame), declared))
 
 
 def stays_stored(place: str, engine: str | None = None, memory_limit: str | None = None) -> bool:
@@ -134,12 +133,14 @@ def stays_stored(place: str, engine: str | None = None, memory_limit: str | None
         ParameterError: there is no such engine, or it does not go with the source.
     """
     if engine is not None and engine not in ENGINES:
-        raise ParameterError("engine", engine, "duckdb, postgres or memory")
+        raise ParameterError("engine", engine, "duckdb, postgres, spark or memory")
     if is_address(place):
         if engine == "memory":
             raise ParameterError("engine", "memory", "nothing: a database counts its own rows")
         return True
     if is_pieces(place):
+        return True
+    if engine == "spark":
         return True
     if engine == "postgres":
         raise ParameterError("engine", "postgres", "a postgres:// address in place of the file")

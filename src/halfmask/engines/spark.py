@@ -1,18 +1,35 @@
-"""Spark: the plan runs on the cluster, only aggregated groups come back."""
+"""Spark: the plan runs on the cluster, only aggregated groups come back.
+
+Rows of a Spark table stay there. What leaves is written aside as a checkpoint: blocks that the
+executors keep, which are not computed again from rows that may have changed. Where an executor is
+lost with its blocks, what is asked next fails, and nothing is released; with a checkpoint folder
+(``SparkContext.setCheckpointDir``) blocks outlast their executor. Only SQL runs on the workers,
+which need no Python.
+"""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from halfmask.engines.request import engine_refusal, unread_type
 from halfmask.engines.sql import SqlEngine
-from halfmask.errors import EngineUnavailableError
+from halfmask.engines.stored import Storage
+from halfmask.errors import EngineError, EngineUnavailableError, InputError
+from halfmask.table.files.rows import incoming_types, normalize
+from halfmask.table.read import bind_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     import pyarrow as pa
     from sqlglot.expressions import Expr
+
+    from halfmask.table.schema import Schema
+    from halfmask.table.table import Table
 
 
 class Spark(SqlEngine):
@@ -26,6 +43,7 @@ class Spark(SqlEngine):
 
     name = "spark"
     dialect = "spark"
+    hashed = "CAST(XXHASH64({}) AS DECIMAL(38, 0))"
 
     def __init__(self, given: Any = None, *, tables: Mapping[str, pa.Table] | None = None) -> None:
         try:
@@ -36,6 +54,8 @@ class Spark(SqlEngine):
         session = frame.sparkSession if frame is not None else given
         self._session: Any = session or SparkSession.builder.getOrCreate()
         self._brought: list[str] = []
+        # What we bring has names of our own making, since a session may be used by several at once.
+        self._views: dict[str, str] = {}
         self.given = tuple(tables or ())
         if frame is not None:
             frame.createOrReplaceTempView("the_table")
@@ -45,7 +65,7 @@ class Spark(SqlEngine):
 
     def columns(self, table: str) -> dict[str, pa.DataType] | None:
         """The columns of a table; None where there is no such table."""
-        quoted = _quoted(table)
+        quoted = _quoted(self._views.get(table, table))
         if not self._session.catalog.tableExists(quoted):
             return None
         rows = self._session.table(quoted).limit(0)
@@ -75,6 +95,9 @@ class Spark(SqlEngine):
             # Java's $ stands before a last line break too.
             pattern = match.expression.name.removesuffix("$") + "\\z"
             match.set("expression", exp.Literal.string(pattern))
+        for table in list(query.find_all(exp.Table)):
+            if not table.db and table.name in self._views:
+                table.set("this", exp.to_identifier(self._views[table.name], quoted=True))
         return super().sql(query)
 
     def add(self, name: str, rows: pa.Table) -> None:
@@ -88,6 +111,80 @@ class Spark(SqlEngine):
         self._session.createDataFrame(plain).createOrReplaceTempView(_quoted(name))
         self._brought.append(name)
 
+    def begin(self) -> None:
+        """Nothing: Spark holds no state of tables; the door notices rows that change."""
+
+    def settle(self) -> None:
+        """Nothing either."""
+
+    def show(self, name: str, frame: Any) -> None:
+        """Make a frame known to queries under ``name``, in this engine alone."""
+        view = f"hm_{token_hex(8)}"
+        frame.createOrReplaceTempView(view)
+        self._brought.append(view)
+        self._views[name] = view
+
+    def bring(self, name: str, rows: pa.Table, like: tuple[str, str | None]) -> None:  # noqa: ARG002
+        """Bring a table along to join with; Spark compares numbers of different widths."""
+        self.add(view := f"hm_{token_hex(8)}", rows)
+        self._views[name] = view
+
+    def write_rows(self, name: str, query: str, columns: Sequence[str], folder: Path) -> None:  # noqa: ARG002
+        """Write the rows of a query of groups as blocks of the executors.
+
+        Raises:
+            EngineError: they cannot be written.
+        """
+        from sqlglot import parse_one
+
+        names = ", ".join(f"g.{_quoted(one)}" for one in columns)
+        groups = self.sql(parse_one(query, read="postgres"))
+        each = "LATERAL VIEW EXPLODE(SEQUENCE(CAST(1 AS BIGINT), g.hm_n)) e AS hm_i"
+        try:
+            rows = self._session.sql(f"SELECT {names} FROM ({groups}) g {each}")  # noqa: S608
+            self.show(name, rows.checkpoint() if self._keeps_blocks() else rows.localCheckpoint())
+        except Exception as error:  # noqa: BLE001 - Spark's errors are many, and quote cells
+            raise _unwritten(error) from None
+
+    def _keeps_blocks(self) -> bool:
+        """Whether the session has a folder whose blocks outlast an executor."""
+        try:
+            return self._session.sparkContext.getCheckpointDir() is not None
+        except Exception:  # noqa: BLE001 - Spark Connect has no context
+            return False
+
+    def write_pieces(self, name: str, folder: Path) -> None:
+        """Have the executors write the rows as Parquet files, to be counted as ``name``.
+
+        Raises:
+            EngineError: they cannot be written, or not where this process sees them.
+        """
+        from halfmask.engines.aside import ASIDE
+
+        place = folder.resolve().as_uri()
+        try:
+            self._session.table(self._views[ASIDE]).write.mode("append").parquet(place)
+            self.show(name, self._session.read.parquet(place))
+        except Exception as error:  # noqa: BLE001
+            raise _unwritten(error) from None
+        for mark in (*folder.glob("_*"), *folder.glob(".*")):
+            mark.unlink()
+        if not any(folder.glob("*.parquet")):
+            raise EngineError(
+                "Spark's executors wrote to a disk that this machine does not see: name a folder "
+                "of a file system that all of them share. Nothing was released."
+            )
+
+    def stream(self, rows: int) -> pa.RecordBatchReader:
+        """The rows that were written aside; all of them come to this machine first."""
+        from halfmask.engines.aside import ASIDE
+
+        try:
+            found = self._session.table(self._views[ASIDE]).toArrow()
+        except Exception as error:  # noqa: BLE001
+            raise _unwritten(error) from None
+        return found.to_reader(rows)
+
     def capped(self, value: Expr, count: int) -> Expr:
         """The values where there are fewer than ``count``."""
         from sqlglot import exp
@@ -99,7 +196,7 @@ class Spark(SqlEngine):
         """A text that changes where the table's rows change."""
         from pyspark.errors import PySparkException
 
-        quoted = _quoted(table)
+        quoted = _quoted(self._views.get(table, table))
         total = "SUM(CAST(XXHASH64(*) AS DECIMAL(38, 0)))"
         try:
             row = self._session.sql(f"SELECT COUNT(*) AS n, {total} AS t FROM {quoted}").first()  # noqa: S608
@@ -114,7 +211,7 @@ class Spark(SqlEngine):
         try:  # the public catalog tells no text of temporary views
             catalog = self._session._jsparkSession.sessionState().catalog()  # noqa: SLF001
             java = self._session._jvm  # noqa: SLF001
-            name = java.org.apache.spark.sql.catalyst.TableIdentifier(table)
+            name = java.org.apache.spark.sql.catalyst.TableIdentifier(self._views.get(table, table))
             text = catalog.getTempViewOrPermanentTableMetadata(name).viewText()
         except (AttributeError, Py4JError):  # a session of Spark Connect, or no such table
             return None
@@ -124,6 +221,95 @@ class Spark(SqlEngine):
         """Take away what was brought along; the session is not ours to stop."""
         for name in dict.fromkeys(self._brought):
             self._session.catalog.dropTempView(name)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SparkRows(Storage):
+    """A frame of Spark, whose rows stay there.
+
+    Attributes:
+        frame: the frame; None only until one is given.
+    """
+
+    frame: Any = None
+
+    @property
+    def engine(self) -> str:
+        """Spark counts the rows."""
+        return "spark"
+
+    @property
+    def are_texts(self) -> bool:
+        """Frames have types."""
+        return False
+
+    @contextmanager
+    def _opened(self) -> Iterator[tuple[Any, str]]:
+        engine = Spark(self.frame.sparkSession)
+        try:
+            engine.show("the_table", self.frame)
+            yield engine, "the_table"
+        finally:
+            engine.close()
+
+    def collect(self, schema: Schema) -> Table:
+        """All rows in memory, by SQL alone: workers need no Python for it.
+
+        Raises:
+            InputError: Spark cannot give the rows.
+        """
+        try:
+            arrow = self.frame.toArrow()
+        except Exception as error:  # noqa: BLE001 - Spark raises its own, which quote cells
+            raise InputError(
+                f"Spark gave no rows ({type(error).__name__}). Does the table work on its own?"
+            ) from None
+        rows = normalize(arrow, schema.missing or ())
+        return bind_schema(rows, schema, "arrow", incoming_types(arrow))
+
+
+def find_frame(source: Any, table: str | None) -> Any:
+    """The frame of a session's table, of a Parquet file or folder, or the frame itself.
+
+    Args:
+        source: a frame; a session, whose ``table`` is meant; or the name of Parquet files or of a
+            table, for the session that there is (``SPARK_REMOTE`` names another).
+        table: the name of a table.
+
+    Raises:
+        InputError: there is no such table, or it is not told which.
+    """
+    if hasattr(source, "createOrReplaceTempView"):
+        return source
+    if not isinstance(source, str) and table is None:
+        raise InputError(
+            "A Spark session is no table: name one of its tables, such as "
+            'hm.read(spark.table("visits")).'
+        )
+    session = Spark(None if isinstance(source, str) else source)._session  # noqa: SLF001
+    name = table if table is not None else source
+    try:
+        if table is None and _are_files(source):
+            place = source if "://" in source else str(Path(source).expanduser())
+            return session.read.parquet(place)
+        return session.table(name)
+    except Exception as error:  # noqa: BLE001
+        raise InputError(
+            f"Spark has no table or Parquet files called {name!r} ({type(error).__name__}): check "
+            "the name, and that Spark can reach them."
+        ) from None
+
+
+def _are_files(name: str) -> bool:
+    """Whether a name is that of files rather than of a table."""
+    return "/" in name or name.endswith(".parquet") or Path(name).exists()
+
+
+def _unwritten(error: Exception) -> EngineError:
+    return EngineError(
+        f"Spark could not write the rows ({type(error).__name__}): an executor may be lost, or its "
+        "disk full. Nothing was released."
+    )
 
 
 def _quoted(name: str) -> str:

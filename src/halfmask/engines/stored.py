@@ -7,7 +7,7 @@ something is asked and closed after it.
 
 from __future__ import annotations
 
-import tempfile
+import re
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +23,7 @@ from halfmask.engines.open import (
     partition_columns,
 )
 from halfmask.engines.request import quoted
+from halfmask.engines.scratch import scratch_folder
 from halfmask.errors import (
     EngineError,
     EngineUnavailableError,
@@ -33,6 +34,7 @@ from halfmask.errors import (
 from halfmask.table.files.rows import file_kind, incoming_types, normalize
 from halfmask.table.files.text_file import file_named, packing_of
 from halfmask.table.read import bind_schema, infer_types, read_rows
+from halfmask.table.values import is_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -178,7 +180,12 @@ class Storage:
             return list_values(engine, name, column, most)
 
     def collect(self, schema: Schema) -> Table:
-        """All rows in memory, bound to ``schema``."""
+        """All rows in memory, bound to ``schema``.
+
+        Raises:
+            InputError: they would take more than the memory limit.
+        """
+        self._require_room()
         if not is_address(self.place) and not is_pieces(self.place):
             return read_rows(self.place, schema, delimiter=self.delimiter, encoding=self.encoding)
         from sqlglot import exp
@@ -194,6 +201,35 @@ class Storage:
             return bind_schema(infer_types(normalize(arrow, texts), known), known, "csv")
         rows = normalize(arrow, schema.missing or ())
         return bind_schema(rows, schema, "arrow", incoming_types(arrow))
+
+    def _require_room(self) -> None:
+        """Refuse rows that cannot fit where a memory limit was given, before any is read."""
+        most = None if self.memory_limit is None else _bytes(self.memory_limit)
+        if most is None:
+            return
+        width = sum(_TEXT if is_text(kind) else 8 for kind in self.columns().values())
+        needed = self.count() * width
+        if needed > most:
+            raise InputError(
+                f"The rows are needed one by one, and would take about {needed / 1e9:,.1f} GB, "
+                f"more than memory_limit = {self.memory_limit!r}. Ask what is counted in place "
+                "(anonymize by optimal or local, check, assess, compare, query), draw some of the "
+                "rows first, or raise the limit."
+            )
+
+
+_TEXT = 24  # bytes of a short text and of where it stands
+_UNITS = "KMGT"
+
+
+def _bytes(limit: str) -> float | None:
+    """A size as DuckDB reads it, in bytes; None where it is a share."""
+    found = re.fullmatch(r"\s*([\d.]+)\s*([KMGT]?)(i?)B?(?:ytes?)?\s*", limit, re.IGNORECASE)
+    if found is None:
+        return None
+    number, unit, binary = found.groups()
+    power = _UNITS.index(unit.upper()) + 1 if unit else 0
+    return float(number) * (1024 if binary else 1000) ** power
 
 
 def list_values(engine: Engine, table: str, column: str, most: int) -> tuple[pa.ChunkedArray, bool]:
@@ -211,8 +247,8 @@ def list_values(engine: Engine, table: str, column: str, most: int) -> tuple[pa.
 @contextmanager
 def connect_within(memory_limit: str | None = None) -> Iterator[Any]:
     """A connection to DuckDB that takes so much memory and spills the rest to disk."""
-    with tempfile.TemporaryDirectory(prefix="halfmask-") as spill:
-        connection = _connected(memory_limit or MEMORY, spill)
+    with scratch_folder() as spill:
+        connection = _connected(memory_limit or MEMORY, str(spill))
         try:
             yield connection
         finally:

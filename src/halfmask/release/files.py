@@ -55,6 +55,44 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 @contextmanager
+def whole_folder(target: Path) -> Iterator[Path]:
+    """Give a new folder beside ``target`` and put it there once the body has succeeded.
+
+    A folder that is there is exchanged with the new one in one step where the system can (Linux);
+    elsewhere it is renamed first, so that for a moment there is none.
+    """
+    fresh = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
+    old = target.with_name(f".{target.name}.{secrets.token_hex(6)}.old")
+    try:
+        fresh.mkdir()
+        yield fresh
+        if not target.exists():
+            fresh.rename(target)
+        elif not _exchange(fresh, target):
+            target.rename(old)
+            fresh.rename(target)
+    except OSError as error:
+        why = error.strerror or "no access"
+        raise InputError(f"Cannot write {str(target)!r}: {why}. Nothing was released.") from error
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _exchange(first: Path, second: Path) -> bool:
+    """Exchange the names of two folders in one step; False where the system cannot."""
+    import ctypes
+
+    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError, TypeError):
+        return False
+    done: int = rename(here, os.fsencode(first), here, os.fsencode(second), exchange)
+    return done == 0
+
+
+@contextmanager
 def private_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Like ``whole_file``, of a file that its owner alone may read, from its first byte on."""
     with whole_file(path) as temporary:

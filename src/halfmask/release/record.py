@@ -12,8 +12,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
-import secrets
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +26,8 @@ from halfmask.engines.request import quoted
 from halfmask.errors import InputError, InternalError, ParameterError
 from halfmask.metrics.risk.reidentification import RecordedRisk
 from halfmask.release.document import AS_IT_WAS
-from halfmask.release.files import holds_metadata, whole_file, write_table
+from halfmask.release.files import holds_metadata, whole_file, whole_folder, write_table
+from halfmask.release.groups import count_groups, require_groups
 from halfmask.table.columns import Column
 from halfmask.table.files.toml import read_mapping, toml_section
 from halfmask.table.read import COUNTED, FILE, INSIDE, schema_beside
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from halfmask.engines.aside import AsideRows
     from halfmask.models.verdict import Model
     from halfmask.release.document import ColumnChange
+    from halfmask.release.groups import Groups
     from halfmask.release.release import Release
     from halfmask.table.table import Table
 
@@ -218,37 +218,54 @@ def write_folder(
     require_folder(target)
     inside = {} if record is None else {INSIDE: record.text({}).encode()}
     kind = rows.schema.with_metadata(inside)
-    aside = target.with_name(f".{target.name}.{secrets.token_hex(6)}.part")
-    old = target.with_name(f".{target.name}.{secrets.token_hex(6)}.old")
-    try:
-        aside.mkdir()
+    with whole_folder(target) as folder:
         number, writer, held = 0, None, 0
         for batch in rows:
             if writer is None or held >= _PIECE:
                 if writer is not None:
                     writer.close()
-                writer, held = pq.ParquetWriter(aside / f"part-{number:05}.parquet", kind), 0
+                writer, held = pq.ParquetWriter(folder / f"part-{number:05}.parquet", kind), 0
                 number += 1
             writer.write_batch(batch.cast(kind))
             held += batch.num_rows
         if writer is None:
-            writer = pq.ParquetWriter(aside / "part-00000.parquet", kind)
+            writer = pq.ParquetWriter(folder / "part-00000.parquet", kind)
         writer.close()
-        for piece in aside.iterdir():
+        for piece in folder.iterdir():
             sync(piece)
         reach("before publishing")
-        if target.exists():
-            target.rename(old)
-        aside.rename(target)
-        reach("published")
-    except OSError as error:
-        why = error.strerror or "no access"
-        raise InputError(f"Cannot write {str(target)!r}: {why}. Nothing was released.") from error
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
+    reach("published")
 
 
+def write_pieces(rows: AsideRows, path: str | PathLike[str], record: FileRecord) -> bool:
+    """Have the engine write such a folder itself, and count its files before they are there.
+
+    Beside them lies a file without rows that holds the record and names them.
+
+    Raises:
+        InternalError: the files hold other rows than those that were checked; nothing leaves.
+    """
+    import pyarrow.parquet as pq
+
+    if rows.groups is None or not rows.writes_pieces:
+        return False
+    target = Path(path)
+    require_folder(target)
+    names = rows.groups[0].column_names
+    with whole_folder(target) as folder:
+        require_groups(rows.groups, rows.write_pieces(folder, names))
+        pieces = sorted(one.name for one in folder.iterdir())
+        kind = pq.read_schema(folder / pieces[0]).remove_metadata()
+        inside = {INSIDE: record.text({}).encode(), _NAMED: "\n".join(pieces).encode()}
+        pq.write_table(kind.empty_table().replace_schema_metadata(inside), folder / _RECORD)
+        for piece in folder.iterdir():
+            sync(piece)
+        reach("before publishing")
+    reach("published")
+    return True
+
+
+_RECORD, _NAMED = "halfmask.parquet", b"halfmask-pieces"
 _PIECE = 5_000_000  # rows of one file of a folder
 
 
@@ -261,11 +278,15 @@ def require_folder(target: Path) -> None:
     if not target.exists():
         return
     ours = target.is_dir()
-    for piece in target.iterdir() if ours else ():
+    named: set[str] = set()
+    for piece in sorted(target.iterdir()) if ours else ():  # the one that names others comes first
         try:
-            ours = ours and INSIDE in (pq.read_schema(piece).metadata or {})
+            held = pq.read_schema(piece).metadata or {}
         except (OSError, pa.ArrowException):
             ours = False
+            break
+        ours = ours and (INSIDE in held or piece.name in named)
+        named |= set(held.get(_NAMED, b"").decode().splitlines()) if INSIDE in held else set()
     if not ours:
         raise InputError(
             f"{str(target)!r} holds something that is no release of ours: name another folder."
@@ -376,22 +397,26 @@ def write_elsewhere(release: Release, path: str | PathLike[str], table: str | No
     if not require_target(path, table):
         return False
     record = None if release.schema is None else release.record()
+    aside = release._aside  # noqa: SLF001 - the door gave it to the release
     if is_folder(path):
-        write_folder(release.to_batches(), str(path), record)
+        if aside is None or record is None or not write_pieces(aside, str(path), record):
+            write_folder(release.to_batches(), str(path), record)
         return True
-    if record is None:
+    if record is None or release.schema is None:
         raise InputError("Only the release of a table goes to a database: write a file instead.")
     from halfmask.engines.postgres import publish_table
 
-    aside = release._aside  # noqa: SLF001 - the door gave it to the release
     inside = aside is not None and aside.address == str(path)
     rows = None if inside else release.to_batches()
-    expected = len(release)
+    if aside is not None and aside.groups is not None:
+        expected = aside.groups
+    else:
+        columns = release.schema.columns
+        told = [n for n, one in columns.items() if one.role in ("quasi", "sensitive")]
+        expected = count_groups(release.to_arrow(), told)
 
     def check(cursor: Any, name: str) -> None:
-        cursor.execute(f"SELECT COUNT(*) FROM {quoted(name)}")  # noqa: S608 - quoted
-        if cursor.fetchone()[0] != expected:
-            raise InternalError("Other rows arrived than were released; nothing was released.")
+        require_groups(*_both_sides(cursor, name, expected, len(release)))
 
     publish_table(
         str(path),
@@ -403,6 +428,36 @@ def write_elsewhere(release: Release, path: str | PathLike[str], table: str | No
         check=check,
     )
     return True
+
+
+def _both_sides(cursor: Any, name: str, expected: Groups, rows: int) -> tuple[Groups, Groups]:
+    """The groups that should be in a new table, and those that are, by a count of its rows.
+
+    Raises:
+        InternalError: there are more or fewer rows, or values of another type.
+    """
+    from halfmask.engines.postgres import known_kind
+
+    told = [n for n in expected[0].column_names if known_kind(expected[0].schema.field(n).type)]
+    shown = ", ".join([*map(quoted, told), "COUNT(*)"])
+    groups = f" GROUP BY {', '.join(map(quoted, told))}" if told else ""
+    cursor.execute(f"SELECT {shown} FROM {quoted(name)}{groups}")  # noqa: S608 - quoted
+    found = cursor.fetchall()
+    counts = [row[-1] for row in found]
+    try:
+        arrived = {n: pa.array([row[i] for row in found], _plain(expected[0].schema.field(n).type))
+                   for i, n in enumerate(told)}  # fmt: skip
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        raise InternalError(
+            "Other values arrived than were released; nothing was released."
+        ) from None
+    if sum(counts) != rows:
+        raise InternalError("Other rows arrived than were released; nothing was released.")
+    return (expected[0].select(told), expected[1]), (pa.table(arrived), counts)
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _require_name(table: str | None) -> str:

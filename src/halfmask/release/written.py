@@ -86,8 +86,9 @@ def write_labels(
         found = _require_same_rows(candidate, labels, names, aside)
         _require_models(candidate, recoding, labels.column_names, found)
         kept = [name for name in names if name not in labels.column_names]
-        _require_kept_values(candidate, kept, aside)
-        distinct = {name: aside.distinct(name) for name in kept}
+        _require_kept_values(labels.column_names, kept, aside)
+        distinct = aside.distinct(kept)
+        aside.groups = found
         aside.connection.settle()
     except HalfmaskError:
         aside.close()
@@ -228,13 +229,11 @@ def _bare(schema: Any, columns: Mapping[str, Any]) -> Any:
     return replace(schema, columns=dict(columns), person=None, household=None, weight=None)
 
 
-def _require_kept_values(candidate: Candidate, kept: list[str], aside: AsideRows) -> None:
-    """Demand that columns leave as they are; where rows are left out, their number decides."""
-    if candidate.left_out or (candidate.step < 0).any() or not kept:
-        return
-    kinds = origin_of(candidate.tuples).rows.columns()  # type: ignore[arg-type]
-    kept = [name for name in kept if not pa.types.is_floating(kinds[name])]  # NaN leaves as missing
-    if kept and aside.sums(kept) != aside.source_sums(kept):
+def _require_kept_values(labels: list[str], kept: list[str], aside: AsideRows) -> None:
+    """Demand that columns leave as they are, class by class."""
+    wrong = aside.changed_classes(labels, kept) if kept else 0
+    if wrong:
         raise InternalError(
-            "The engine wrote other values than the table holds; nothing was released."
+            f"The engine wrote other values than the table holds: {wrong} classes differ; nothing "
+            "was released."
         )

@@ -1,0 +1,86 @@
+"""``anonymize`` inside Spark: the release of memory, written by executors, counted, published."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+from places import MODELS, SCHEMA, multiset, people, same
+
+import halfmask as hm
+from halfmask.engines.spark import Spark
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.spark
+SETTINGS: dict[str, Any] = {"method": "local", "suppression": 0.05}
+
+
+@pytest.fixture(scope="module")
+def visits(spark: Any) -> Any:
+    return spark.createDataFrame(people())
+
+
+@pytest.mark.usefixtures("in_place")
+def test_spark_gives_the_release_of_memory(spark: Any, visits: Any, tmp_path: Path) -> None:
+    before = {one.name for one in spark.catalog.listTables()}
+    memory = hm.anonymize(hm.read(people(), SCHEMA), *MODELS, **SETTINGS)
+    table = hm.read(visits, SCHEMA)
+    with hm.anonymize(table, *MODELS, **SETTINGS) as release:
+        same(memory, release)
+        for _ in range(2):  # a release of ours is replaced
+            release.write(f"{tmp_path}/out/")
+    assert [one.name for one in tmp_path.iterdir()] == ["out"]
+    assert multiset(pq.read_table(tmp_path / "out")) == multiset(memory.to_arrow())
+    assert all(one.holds for one in hm.check(f"{tmp_path}/out/"))
+    assert {one.name for one in spark.catalog.listTables()} == before  # nothing of ours stays
+
+
+@pytest.mark.usefixtures("in_place")
+def test_what_is_counted_stays_in_spark(spark: Any, visits: Any, tmp_path: Path) -> None:
+    visits.createOrReplaceTempView("visits")
+    pq.write_table(people(), tmp_path / "people.parquet")
+    plain = {"columns": {**SCHEMA["columns"], "k_i": "drop"}}
+    expected = hm.check(hm.read(people(), plain), *MODELS)
+    for source, named in (
+        (visits, {}),
+        (spark, {"table": "visits"}),
+        ("visits", {"engine": "spark"}),
+        (str(tmp_path / "people.parquet"), {"engine": "spark"}),
+    ):
+        table = hm.read(source, plain, **named)
+        assert table.stored is not None
+        assert list(hm.check(table, *MODELS)) == list(expected)
+    assert hm.assess(table).rows == 300
+    answer = hm.query(table, "SELECT sex, COUNT(*) AS n FROM the_table GROUP BY sex WITH K = 2")
+    assert sum(answer.to_arrow()["n"].to_pylist()) == 300
+    spark.catalog.dropTempView("visits")
+    with pytest.raises(hm.errors.InputError, match="Spark has no table"):
+        hm.read("visits", plain, engine="spark")
+
+
+def test_files_with_one_row_more_do_not_leave(
+    visits: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = Spark.write_pieces
+
+    def generous(self: Spark, name: str, folder: Path) -> None:
+        honest(self, name, folder)
+        piece = max(folder.glob("*.parquet"), key=lambda one: pq.read_metadata(one).num_rows)
+        pq.write_table(pq.read_table(piece).slice(0, 1), folder / "part-more.parquet")
+        self.show(name, self._session.read.parquet(folder.as_uri()))
+
+    monkeypatch.setattr(Spark, "write_pieces", generous)
+    with (
+        hm.anonymize(hm.read(visits, SCHEMA), *MODELS, **SETTINGS) as release,
+        pytest.raises(hm.errors.InternalError, match="1 groups differ"),
+    ):
+        release.write(f"{tmp_path}/out/")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_database_is_not_read_by_spark() -> None:
+    with pytest.raises(hm.errors.ParameterError, match="counts its own rows"):
+        hm.read("postgresql://host/db", table="t", engine="spark")
