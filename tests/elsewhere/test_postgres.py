@@ -14,7 +14,7 @@ import pytest
 from places import MODELS, SCHEMA, load, multiset, people, same
 
 import halfmask as hm
-from halfmask.engines import copying
+from halfmask.engines import postgres as server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,7 +94,7 @@ def test_a_killed_database_leaves_nothing(
     """A process of the server dies before the commit: the server takes everything back."""
     before, pids = tables(postgres), list[int]()
     release = hm.anonymize(visits, hm.KAnonymity(3), method="optimal", suppression=0.05)
-    replace = copying._replace
+    replace = server._replace
 
     def kill(cursor: Any, *given: Any) -> None:
         replace(cursor, *given)
@@ -103,7 +103,7 @@ def test_a_killed_database_leaves_nothing(
         os.kill(pids[0], signal.SIGKILL)
 
     with monkeypatch.context() as patched:
-        patched.setattr(copying, "_replace", kill)
+        patched.setattr(server, "_replace", kill)
         with pytest.raises(hm.errors.EngineError, match="Nothing was released"):
             release.write(postgres, table="visits_public")
     assert pids
@@ -127,14 +127,14 @@ def _wait_for(address: str) -> None:
 _KILLED = """
 import os, signal, sys
 import halfmask as hm
-from halfmask.engines import copying
+from halfmask.engines import postgres as server
 from places import MODELS, SCHEMA
 
 def reach(point):
     if point == "before publishing":
         os.kill(os.getpid(), signal.SIGKILL)
 
-copying.reach = reach
+server.reach = reach
 table = hm.read(sys.argv[1], SCHEMA, table="visits")
 release = hm.anonymize(table, *MODELS, method="optimal", suppression=0.05)
 release.write(sys.argv[1], table="visits_public")
@@ -159,7 +159,7 @@ def test_other_rows_that_arrive_are_not_published(
 ) -> None:
     """As many rows as were released, one with the label of another class."""
     release = hm.anonymize(hm.read(people(), SCHEMA), *MODELS, method="optimal", suppression=0.05)
-    before, honest = tables(postgres), copying.copy_batches
+    before, honest = tables(postgres), server.copy_batches
 
     def careless(cursor: Any, table: str, rows: Any) -> int:
         found = rows.read_all()
@@ -169,7 +169,7 @@ def test_other_rows_that_arrive_are_not_published(
         turned = found.set_column(place, "age", pa.chunked_array([pa.array([other, *ages[1:]])]))
         return honest(cursor, table, turned.to_reader())
 
-    monkeypatch.setattr(copying, "copy_batches", careless)
+    monkeypatch.setattr(server, "copy_batches", careless)
     with pytest.raises(hm.errors.InternalError, match="2 groups differ"):
         release.write(postgres, table="visits_public")
     assert tables(postgres) == before
