@@ -143,7 +143,7 @@ def test_a_quantile_among_few_rows_is_covered_as_often_as_stated() -> None:
 
 @pytest.mark.parametrize("kind", ["sum", "mean", "variance", "deviation"])
 def test_values_that_are_all_rounded_alike_are_covered(kind: str) -> None:
-    """With a thousand steps, 3,000 people of the same cents were covered in no draw at all."""
+    """With a thousand steps, at epsilon 20, the sum of 3,000 people was covered in no draw."""
     rows = np.where(np.arange(3000) % 4, 31.049, 57.049)
     for promise in (Pure(1), Pure(20), Approximate(20, "1e-6")):
         found, truth = figure(kind, rows, promise), TRUTHS[kind](rows)

@@ -208,6 +208,8 @@ def _sum(
 ) -> Figure:
     """A sum around zero, or around a center that each counted value adds."""
     values = scale.step * total.values
+    low: float | Floats
+    high: float | Floats
     low, high = (scale.step * end for end in total.spread(confidence))
     if scale.center and count is not None:
         values = values + scale.center * count.values

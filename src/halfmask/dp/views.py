@@ -399,7 +399,10 @@ class Scale:
     @staticmethod
     def squares(whole: NDArray[np.int64]) -> NDArray[np.int64]:
         """The squares of whole numbers, in multiples of ``STEPS``."""
-        return np.floor(whole.astype(np.float64) ** 2 / STEPS + 0.5).astype(np.int64)
+        found: NDArray[np.int64] = np.floor(whole.astype(np.float64) ** 2 / STEPS + 0.5).astype(
+            np.int64
+        )
+        return found
 
 
 @dataclass(frozen=True, slots=True)

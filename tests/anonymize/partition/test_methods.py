@@ -43,9 +43,9 @@ def tables(draw) -> hm.Table:
         "s": draw(st.lists(st.sampled_from("uvw"), min_size=n, max_size=n)),
         "k_i": draw(st.lists(st.integers(1, min(n, 6)), min_size=n, max_size=n)),
     }
-    rows["l_i"] = draw(
-        st.lists(st.integers(1, min(2, len(set(rows["s"])))), min_size=n, max_size=n)
-    )
+    # Whether an l can be met is decided by what the others hold.
+    others = [len({*rows["s"][:i], *rows["s"][i + 1 :]}) for i in range(n)]
+    rows["l_i"] = [draw(st.integers(1, max(1, min(2, values)))) for values in others]
     rows["t_i"] = draw(st.lists(st.sampled_from([0.3, 0.5, 1.0]), min_size=n, max_size=n))
     rows["tag"] = list(range(n))
     schema = hm.Schema(
