@@ -84,5 +84,5 @@ def test_nothing_shows_in_postgres(postgres: str, seed: int, count: Count) -> No
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_nothing_shows_in_spark(spark: Any, count: Count) -> None:
     """Views of both worlds have the same names, so that each has a session of its own."""
-    compare_world(400, 3, on(lambda: Spark(spark.newSession())), changes=1, count=count)
+    compare_world(400, 6, on(lambda: Spark(spark.newSession())), changes=1, count=count)
     assert not count.found, found(count)
