@@ -32,13 +32,20 @@ def found(count: Count) -> str:
     return "\n\n".join(map(str, count.found[:5]))
 
 
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_nothing_of_a_planted_person_shows(count: Count) -> None:
-    for seed in range(4):
-        compare_world(seed, 10, changes=8, count=count)
+def test_nothing_of_a_planted_person_shows(seed: int, count: Count) -> None:
+    compare_world(seed, 8, changes=8, count=count)
     assert not count.found, found(count)
     assert count.failed == 0
-    # Questions that are refused prove nothing.
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_most_questions_are_answered_with_rows(count: Count) -> None:
+    """Questions that are refused prove nothing."""
+    for seed in range(200, 205):
+        compare_world(seed, 10, changes=1, count=count)
+    assert not count.found, found(count)
     assert count.with_rows >= 0.6 * count.asked, count.to_dict()
     assert count.with_figures >= 0.4 * count.asked, count.to_dict()
 
@@ -77,5 +84,5 @@ def test_nothing_shows_in_postgres(postgres: str, seed: int, count: Count) -> No
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_nothing_shows_in_spark(spark: Any, count: Count) -> None:
     """Views of both worlds have the same names, so that each has a session of its own."""
-    compare_world(400, 3, on(lambda: Spark(spark.newSession())), changes=1, count=count)
+    compare_world(400, 6, on(lambda: Spark(spark.newSession())), changes=1, count=count)
     assert not count.found, found(count)

@@ -69,7 +69,7 @@ def test_cells_answer_what_a_trusted_center_would(
     same(people, sql(semantics), Terms(merge, partition, frame, 40))
 
 
-POPULATIONS = 1000
+POPULATIONS = 700
 NUMBERED = commons_from(
     {
         "tables": {
