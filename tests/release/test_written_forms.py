@@ -79,3 +79,14 @@ def test_what_was_written_with_points_stays_so(tmp_path):
     assert table.given == {}
     hm.anonymize(table, hm.KAnonymity(2), method="optimal").write(tmp_path / "out.csv")
     assert "62.5,2005-10-28," in (tmp_path / "out.csv").read_text()
+
+
+def test_synthetic_rows_are_written_alike(tmp_path):
+    first, *lines = TEXT.splitlines()
+    (tmp_path / "in.csv").write_text("\n".join([first, *(lines[:3] * 40)]) + "\n")
+    table = hm.read(tmp_path / "in.csv", schema=SCHEMA)
+    release = hm.synthesize(table, method="cocluster", k=2, seed=1, demands="ignore")
+    release.write(tmp_path / "out.csv")
+    _, lines = cells(tmp_path / "out.csv")
+    assert {line[0] for line in lines} <= {"62,5", "70,25", ""}
+    assert {line[1] for line in lines} <= {"28.10.2005", "01.02.2006", ""}
