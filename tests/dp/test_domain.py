@@ -163,3 +163,44 @@ def test_edges_are_finite_and_ascend(edges):
 def test_more_parts_than_memory_holds_are_refused() -> None:
     with pytest.raises(ParameterError, match="bins"):
         Bins.even(0, 100, 10**9)
+
+
+def test_single_numbers_stand_beside_a_range() -> None:
+    declared = {"low": 1, "high": 11, "bins": 2, "special": [99, 0], "missing": True}
+    domain = domain_of("income", declared)
+    assert domain.labels == ["0", "[1, 6)", "[6, 11]", "99", None]
+    assert len(domain) == 5
+    column = pa.array([0, 1, 5, 6, 11, 50, 99, -4, None])
+    assert domain.encode(column).tolist() == [0, 1, 1, 2, 2, 2, 3, 1, 4]
+    drawn = domain.decode(np.array([0, 3, 4, 1, 2] * 50), RANDOM).to_pylist()
+    assert drawn[:3] == [0, 99, None]
+    assert set(drawn[3::5]) == {1, 2, 3, 4, 5}
+    assert set(drawn[4::5]) == {6, 7, 8, 9, 10, 11}
+
+
+def test_what_is_not_there_goes_to_the_first_interval_and_not_to_a_single_number() -> None:
+    assert domain_of("x", {"edges": [1, 5, 9], "special": [0]}).encode(pa.array([None])) == [1]
+
+
+def test_single_numbers_are_numbers_and_each_once() -> None:
+    for special in ([0, 0], ["none"], [float("inf")]):
+        with pytest.raises((ParameterError, SchemaError), match="'x'"):
+            domain_of("x", {"low": 1, "high": 9, "bins": 2, "special": special})
+    with pytest.raises(ParameterError, match="special"):
+        domain_of("x", {"low": "2000-01-01", "high": "2001-01-01", "bins": 2, "special": [0]})
+    assert domain_of("x", {"low": 1, "high": 9, "bins": 2, "special": [0.5]}).integer is False
+
+
+def test_engines_find_the_same_codes() -> None:
+    import duckdb
+    from sqlglot import exp
+
+    from halfmask.query.planning.questions import bin_number
+
+    numbers = pa.table({"x": [0.0, 1.0, 5.0, 6.0, 11.0, 50.0, 99.0, -4.0, None]})
+    for special, missing in (([99, 0], True), ([0], False), ([], True), ([3], False)):
+        declared = {"low": 1, "high": 11, "bins": 2, "special": special, "missing": missing}
+        domain = domain_of("x", declared)
+        code = bin_number(exp.column("x"), domain).sql("duckdb")
+        found = duckdb.sql(f"SELECT {code} FROM numbers").fetchall()  # noqa: S608
+        assert [one for (one,) in found] == domain.encode(numbers["x"].combine_chunks()).tolist()

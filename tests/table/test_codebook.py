@@ -142,3 +142,18 @@ def test_a_public_description_keeps_demands_and_weights_back():
     assert "sampling weight: it does not leave" in found.to_toml()
     assert found.asked == ()
     assert hm.Schema.from_dict(tomllib.loads(found.to_toml())) == found.schema
+
+
+def test_a_codebook_gives_zero_or_a_range(tmp_path):
+    (tmp_path / "book.csv").write_text(
+        "column,value,low,high,bins\nincome,,1,99999,10\nincome,0,,,\n"
+    )
+    wanted = {"income": {"low": 1, "high": 99999, "bins": 10, "special": [0]}}
+    assert read_codebook(tmp_path / "book.csv") == wanted
+    (tmp_path / "book.toml").write_text(
+        "income = { low = 1, high = 99999, bins = 10, special = [0] }"
+    )
+    assert read_codebook(tmp_path / "book.toml") == wanted
+    (tmp_path / "book.csv").write_text("column,value,low,high\nincome,,1,9\nincome,none,,\n")
+    with pytest.raises(SchemaError, match="only numbers can stand alone"):
+        read_codebook(tmp_path / "book.csv")

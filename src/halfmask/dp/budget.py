@@ -289,9 +289,12 @@ def bounds_of(declared: object) -> tuple[float, float] | None:
 
 def _ends(declared: object) -> tuple[float, float]:
     if isinstance(declared, Mapping) and "low" in declared and "high" in declared:
-        return float(declared["low"]), float(declared["high"])
+        alone = [float(number) for number in declared.get("special", ())]
+        low, high = float(declared["low"]), float(declared["high"])
+        return min([low, *alone]), max([high, *alone])
     if isinstance(declared, Bins):
-        return declared.edges[0], declared.edges[-1]
+        ends = (declared.edges[0], declared.edges[-1], *declared.special)
+        return min(ends), max(ends)
     if isinstance(declared, Mapping):
         declared = declared.get("edges", declared.get("values", ()))
     values = declared.values if isinstance(declared, Values) else declared

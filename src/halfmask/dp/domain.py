@@ -99,14 +99,21 @@ class Bins:
         integer: whether the values are whole numbers, so that drawn ones are too. By default they
             are where every bound is declared as a whole number: ``0`` and not ``0.0``.
         date: whether edges are days since 1970; then dates are drawn.
+        special: single numbers that mean something of their own beside the range, such as 0 for
+            nothing earned. Those below the range are the first codes, the others follow it.
     """
 
     edges: tuple[float, ...]
     missing: bool = False
     integer: bool = False
     date: bool = False
+    special: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
+        alone = sorted(set(self.special))
+        if len(alone) != len(self.special) or not np.isfinite(alone).all() or (alone and self.date):
+            raise ParameterError("special", len(self.special), "different numbers, beside numbers")
+        object.__setattr__(self, "special", tuple(alone))
         pairs = zip(self.edges, self.edges[1:], strict=False)
         ascending = all(a < b for a, b in pairs) and np.isfinite(self.edges).all()
         if len(self.edges) < 2 or not ascending:
@@ -122,6 +129,7 @@ class Bins:
         missing: bool = False,
         integer: bool = False,
         date: bool = False,
+        special: tuple[float, ...] = (),
     ) -> Bins:
         """``count`` intervals of equal width from ``low`` to ``high``."""
         if count > MOST_VALUES:
@@ -131,10 +139,19 @@ class Bins:
         edges = (*tuple(low + (high - low) * i / count for i in range(count)), high)
         if date:  # whole days
             edges = tuple(dict.fromkeys(float(round(edge)) for edge in edges))
-        return cls(edges, missing, integer, date)
+        return cls(edges, missing, integer, date, special)
 
     def __len__(self) -> int:
-        return len(self.edges) - 1 + self.missing
+        return len(self.edges) - 1 + len(self.special) + self.missing
+
+    @property
+    def below(self) -> int:
+        """How many special numbers stand below the range: the code of the first interval."""
+        return sum(number < self.edges[0] for number in self.special)
+
+    def special_code(self, place: int) -> int:
+        """The code of a special number, by its place among them."""
+        return place if place < self.below else place + len(self.edges) - 1
 
     @property
     def labels(self) -> list[str | None]:
@@ -143,6 +160,8 @@ class Bins:
         pairs = list(pairwise(edges))
         found: list[str | None] = [f"[{low}, {high})" for low, high in pairs[:-1]]
         found.append("[{}, {}]".format(*pairs[-1]))
+        alone = [f"{number:g}" for number in self.special]
+        found = [*alone[: self.below], *found, *alone[self.below :]]
         return [*found, None] if self.missing else found
 
     def encode(self, column: pa.Array) -> NDArray[np.int32]:
@@ -150,15 +169,19 @@ class Bins:
         numbers = values_as_days(column) if self.date else values_as_numbers(column)
         last = len(self.edges) - 2
         codes = np.clip(np.searchsorted(self.edges, numbers, side="right") - 1, 0, last)
-        return np.where(np.isnan(numbers), last + 1 if self.missing else 0, codes).astype(np.int32)
+        codes += self.below
+        for place, number in enumerate(self.special):
+            codes[numbers == number] = self.special_code(place)
+        absent = len(self) - 1 if self.missing else self.below
+        return np.where(np.isnan(numbers), absent, codes).astype(np.int32)
 
     def decode(
         self, codes: NDArray[np.int64], random: np.random.Generator, kind: pa.DataType | None = None
     ) -> pa.Array:
         """A number drawn evenly from each code's interval; whole where declared, or of ``kind``."""
-        absent = codes >= len(self.edges) - 1
-        at = np.where(absent, 0, codes)
+        absent = (codes >= len(self) - 1) & self.missing
         edges = np.asarray(self.edges)
+        at = np.clip(codes - self.below, 0, len(edges) - 2)
         low, high = edges[at], edges[at + 1]
         if self.date:
             days = random.integers(low.astype(np.int64), np.maximum(high, low + 1).astype(np.int64))
@@ -168,8 +191,11 @@ class Bins:
             first = np.ceil(low).astype(np.int64)
             stop = np.where(at == len(edges) - 2, np.floor(high) + 1, np.ceil(high))
             drawn = random.integers(first, np.maximum(stop.astype(np.int64), first + 1))
-            return pa.array(drawn, mask=absent)
-        return pa.array(random.uniform(low, high), mask=absent)
+        else:
+            drawn = random.uniform(low, high)
+        for place, number in enumerate(self.special):
+            drawn[codes == self.special_code(place)] = number
+        return pa.array(drawn, mask=absent)
 
 
 Domain = Values | Bins
@@ -198,6 +224,10 @@ def domain_of(name: str, declared: object) -> Domain:
 
 def _from_dict(name: str, parts: dict[str, Any]) -> Domain:
     try:
+        if "special" in parts:
+            parts["special"] = tuple(float(number) for number in parts["special"])
+            if not all(number.is_integer() for number in parts["special"]):
+                parts.setdefault("integer", False)
         if "values" in parts:
             extra = (None,) if parts.pop("missing", False) else ()
             parts["values"] = (*parts["values"], *extra)
@@ -218,7 +248,8 @@ def _from_dict(name: str, parts: dict[str, Any]) -> Domain:
     except (KeyError, TypeError, ValueError):
         raise SchemaError(
             f"The domain of column {name!r} lacks something: give values, or edges, or low, high "
-            "and bins, all of them numbers, or dates such as 2000-12-31."
+            "and bins, all of them numbers, or dates such as 2000-12-31; special = [0] beside a "
+            "range lists numbers that stand alone."
         ) from None
 
 

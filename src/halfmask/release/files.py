@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from halfmask.errors import EngineUnavailableError, InputError, usable_path
 from halfmask.table.read import INSIDE
+from halfmask.table.values import moments_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -166,10 +167,12 @@ def write_table(
     path: str | PathLike[str],
     file: Callable[[str | PathLike[str]], AbstractContextManager[Path]] = whole_file,
     inside: bytes | None = None,
+    given: Mapping[str, Incoming] | None = None,
 ) -> None:
     """Write ``table`` to ``path``, whole or not at all; no release goes to a ``private_file``.
 
-    ``inside`` is what a file that can hold it says of itself.
+    ``inside`` is what a file that can hold it says of itself; a text file is written as that was
+    of which ``given`` tells.
     """
     kind = table_kind(path)
     table = _each(table, _without_runs)
@@ -185,7 +188,32 @@ def write_table(
 
             feather.write_feather(table, str(temporary))
         else:
-            _write_text(table, temporary, kind)
+            forms = text_forms(table, given or {})
+            texts = [forms.get(name, table[name]) for name in table.column_names]
+            split = text_delimiter(path, given or {})
+            _write_text(pa.table(texts, names=table.column_names), temporary, kind, split)
+
+
+def text_delimiter(path: str | PathLike[str], given: Mapping[str, Incoming]) -> str:
+    """What stands between the fields of a text file."""
+    kind = table_kind(path).removesuffix(".gz")
+    known = next((was.delimiter for was in given.values()), ",")
+    return known if kind == ".csv" else _DELIMITERS[kind]
+
+
+def text_forms(table: pa.Table, given: Mapping[str, Incoming]) -> dict[str, pa.ChunkedArray]:
+    """The columns of numbers and dates that a text file writes as they came in, so written."""
+    found = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        form = given[name].form if name in given else ""
+        if form == "," and pa.types.is_floating(column.type):
+            found[name] = pc.replace_substring(column.cast(pa.string()), ".", ",")
+        elif form and (pa.types.is_date(column.type) or pa.types.is_timestamp(column.type)):
+            texts = pc.strftime(column, format=form)
+            back = moments_by(texts.combine_chunks(), form)
+            if back.equals(column.cast(back.type, safe=False).combine_chunks()):
+                found[name] = texts  # nothing is lost in this form
+    return found
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -301,10 +329,10 @@ def _print_by_weasyprint(page: str, target: Path) -> None:
     weasyprint.HTML(string=page).write_pdf(str(target))
 
 
-def _write_text(table: pa.Table, path: Path, kind: str) -> None:
+def _write_text(table: pa.Table, path: Path, kind: str, split: str) -> None:
     import pyarrow.csv as csv
 
-    options = csv.WriteOptions(delimiter=_DELIMITERS[kind.removesuffix(".gz")])
+    options = csv.WriteOptions(delimiter=split)
     codec = "gzip" if kind.endswith(".gz") else None
     with pa.output_stream(str(path), compression=codec) as stream:
         try:

@@ -333,9 +333,9 @@ class MaskedRelease(Release):
 
     def write(self, path: str | PathLike[str]) -> None:  # type: ignore[override]  # files
         """Write the rows, and beside them, as ``name.table.suffix``, what leaves with them."""
-        write_table(self.to_arrow(), path)
+        write_table(self.to_arrow(), path, given=self.given)
         for name, table in self.tables.items():
-            write_table(table, companion_path(path, name))
+            write_table(table, companion_path(path, name), given=self.given)
 
     def _summary(self) -> str:
         names = ", ".join(str(step["mask"]) for step in self.steps)

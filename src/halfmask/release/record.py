@@ -12,7 +12,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,14 @@ from halfmask.engines.request import quoted
 from halfmask.errors import InputError, InternalError, ParameterError
 from halfmask.metrics.risk.reidentification import RecordedRisk
 from halfmask.release.document import AS_IT_WAS
-from halfmask.release.files import holds_metadata, whole_file, whole_folder, write_table
+from halfmask.release.files import (
+    holds_metadata,
+    text_delimiter,
+    text_forms,
+    whole_file,
+    whole_folder,
+    write_table,
+)
 from halfmask.release.groups import count_groups, require_groups
 from halfmask.table.columns import Column
 from halfmask.table.files.toml import read_mapping, toml_section
@@ -43,6 +50,7 @@ if TYPE_CHECKING:
     from halfmask.release.document import ColumnChange
     from halfmask.release.groups import Groups
     from halfmask.release.release import Release
+    from halfmask.table.files.rows import Incoming
     from halfmask.table.table import Table
 
 FORMAT = "halfmask.file/1"
@@ -173,8 +181,15 @@ def _numbers(array: pa.Array, kind: str) -> bytes:
     return bytes(filled.to_numpy(zero_copy_only=False).astype(kind).tobytes())
 
 
-def write_release(rows: pa.Table, path: str | PathLike[str], record: FileRecord) -> None:
+def write_release(
+    rows: pa.Table,
+    path: str | PathLike[str],
+    record: FileRecord,
+    given: Mapping[str, Incoming] | None = None,
+) -> None:
     """Write released rows with what they say of themselves, in the file or beside it.
+
+    A text file is written as that was of which ``given`` tells, and its record says so.
 
     Raises:
         InputError: the file cannot be written, or a schema file of another table is in the way.
@@ -184,7 +199,15 @@ def write_release(rows: pa.Table, path: str | PathLike[str], record: FileRecord)
         write_table(rows, path, inside=inside.encode())
         return
     require_free(path)
-    write_table(rows, path)
+    given = given or {}
+    write_table(rows, path, given=given)
+    columns = dict(record.schema.columns)
+    for name in text_forms(rows, given):
+        form = given[name].form
+        columns[name] = replace(columns[name], **{"decimal" if form == "," else "format": form})
+    split = text_delimiter(path, given)
+    schema = replace(record.schema, columns=columns, delimiter=None if split in ",\t" else split)
+    record = replace(record, schema=schema)
     with whole_file(schema_beside(Path(path))) as temporary:
         temporary.write_text(record.text({"sha256": file_digest(path)}), encoding="utf-8")
 

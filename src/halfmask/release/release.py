@@ -250,14 +250,14 @@ class Release:
         if write_elsewhere(self, path, table):
             return
         if self.schema is None:
-            write_table(self.to_arrow(), path)
+            write_table(self.to_arrow(), path, given=self.given)
             return
         from halfmask.release.record import write_aside_file, write_release
 
         if self._aside is not None and table_kind(path) == ".parquet":
             write_aside_file(self._aside, path, self.record())
             return
-        write_release(self.to_arrow(), path, self.record())
+        write_release(self.to_arrow(), path, self.record(), self.given)
 
     def record(self) -> FileRecord:
         """What a file of these rows says of itself."""

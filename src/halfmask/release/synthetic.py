@@ -152,6 +152,7 @@ def seal_synthetic(candidate: SyntheticCandidate, names: Sequence[str]) -> Synth
         parameters=dict(candidate.parameters),
         notes=order_notes(own, notes),
         origin=table.origin,
+        given=table.given,
         _arrow=rows,
         door=DOOR,
     )

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from halfmask.errors import SchemaError
 from halfmask.table.demands import join_policies, whole_demands
 from halfmask.table.files import text_file
-from halfmask.table.files.rows import normalize, raw_rows, text_column
+from halfmask.table.files.rows import Incoming, normalize, raw_rows, text_column
 from halfmask.table.files.text_file import TEXT
 from halfmask.table.files.toml import mapping_of
 from halfmask.table.policies import read_policies
@@ -31,6 +31,7 @@ from halfmask.table.values import (
     cast_dictionary,
     comma_hint,
     dictionary_of,
+    form_of,
     forms_of,
     has_two_marks,
     infer_type,
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from halfmask.table.columns import Column
-    from halfmask.table.files.rows import Incoming
 
 
 def bind_schema(
@@ -338,8 +338,45 @@ def read_rows(
     )
     declared = declared.over(arrow.column_names)
     if origin == "csv":
-        return bind_schema(infer_types(arrow, declared), declared, origin)
+        bound = bind_schema(infer_types(arrow, declared), declared, origin)
+        return replace(bound, given=_written(arrow, bound))
     return bind_schema(normalize(arrow, texts or ()), declared, origin, given)
+
+
+def _written(texts: pa.Table, table: Table) -> dict[str, Incoming]:
+    """How a text file wrote columns that a release writes in the same way."""
+    split = (texts.schema.metadata or {})[text_file.DELIMITER].decode()
+    found = {}
+    for field in table.arrow.schema:
+        form = ""
+        if field.name in texts.column_names:
+            form = _form(texts[field.name], field.type, table.schema, field.name)
+        if form or split != ",":
+            kind = pa.string() if pa.types.is_dictionary(field.type) else field.type
+            found[field.name] = Incoming(kind, form=form, delimiter=split)
+    return found
+
+
+def _form(texts: pa.ChunkedArray, kind: pa.DataType, schema: Schema, name: str) -> str:
+    """A decimal comma, or the form of dates that are not written year first; else nothing."""
+    moment = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
+    if not (moment or pa.types.is_floating(kind)):
+        return ""
+    entry = schema.columns.get(name)
+    values = _told(used_values(pa.chunked_array([dictionary_of(texts)])).drop_null(), entry)
+    if not moment:
+        comma = pc.any(pc.match_substring(values, ",")).as_py()
+        mark = mark_of(values, entry.decimal if entry else None, schema.decimal)
+        return "," if comma and mark == "," else ""
+    form = (entry.format if entry is not None else None) or form_of(values) or ""
+    return "" if form == EXCEL or form.startswith("%Y-%m-%d") else form
+
+
+def _told(values: pa.Array, entry: Column | None) -> pa.Array:
+    """The texts that a column's entry does not call missing."""
+    if entry is None or not entry.missing:
+        return values
+    return values.filter(pc.invert(pc.is_in(values, value_set=pa.array(list(entry.missing)))))
 
 
 def declared_schema(source: object, schema: object = None) -> Schema:

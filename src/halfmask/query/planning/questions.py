@@ -53,9 +53,14 @@ def bin_number(argument: exp.Expr, domain: Bins) -> exp.Expr:
     from sqlglot import exp
 
     value = exp.cast(argument.copy(), "double")
-    last = len(domain.edges) - 2
-    case = exp.Case().when(value.is_(exp.null()), _integer(last + 1 if domain.missing else 0))
-    for code, edge in enumerate(domain.edges[1:-1]):
+    first = domain.below
+    last = first + len(domain.edges) - 2
+    absent = len(domain) - 1 if domain.missing else first
+    case = exp.Case().when(value.is_(exp.null()), _integer(absent))
+    for place, number in enumerate(domain.special):
+        same = exp.EQ(this=value.copy(), expression=_double(number))
+        case = case.when(same, _integer(domain.special_code(place)))
+    for code, edge in enumerate(domain.edges[1:-1], first):
         case = case.when(exp.LT(this=value.copy(), expression=_double(edge)), _integer(code))
     return case.else_(_integer(last))
 

@@ -1,7 +1,8 @@
 """Codebooks: what values columns can have, written by whoever made the form, not read off rows.
 
-A CSV file with one line per value (``column,value``) or range (``column,low,high,bins``); a TOML
-file with one entry per column, or a schema file.
+A CSV file with one line per value (``column,value``) or range (``column,low,high,bins``), or both
+for numbers that stand alone beside a range; a TOML file with one entry per column, or a schema
+file.
 """
 
 from __future__ import annotations
@@ -97,15 +98,23 @@ def _domain(column: str, lines: list[dict[str, str]]) -> object:
     missing: dict[str, object] = {"missing": True} if absent else {}
     ranges = [line for line in lines if line.get("low") and line.get("high")]
     values = [part for line in lines for part in line.get("value", "").split("|") if part]
-    if ranges and not values and len(ranges) == 1:
+    if len(ranges) == 1:
         (line,) = ranges
         bins = {"bins": int(line["bins"])} if line.get("bins", "").isdigit() else {}
-        return {"low": _bound(line["low"]), "high": _bound(line["high"]), **bins, **missing}
+        alone = [_bound(text) for text in dict.fromkeys(values)]
+        if any(isinstance(number, str) for number in alone):
+            raise SchemaError(
+                f"The codebook gives column {column!r} a range and texts: beside a range only "
+                "numbers can stand alone; write missing values as missing."
+            )
+        special: dict[str, object] = {"special": alone} if alone else {}
+        ends = {"low": _bound(line["low"]), "high": _bound(line["high"])}
+        return {**ends, **bins, **special, **missing}
     if values and not ranges:
         return {"values": list(dict.fromkeys(values)), **missing}
     raise SchemaError(
         f"The codebook gives column {column!r} neither values nor one range from low to high: give "
-        "a line per value, or one line with low and high."
+        "a line per value, or one line with low and high, or both."
     )
 
 

@@ -144,12 +144,17 @@ class Incoming:
         order: the values of an ordered dictionary, lowest first.
         dtype: the type in the frame's own library, where it says more than Arrow's.
         label: what the file says of it beside its name.
+        form: how a text file wrote its numbers (``","``: a decimal comma) or dates
+            (``"%d.%m.%Y"``); empty: as everybody does.
+        delimiter: what stood between the fields of that file.
     """
 
     type: pa.DataType
     order: pa.Array | None = field(default=None, repr=False)
     dtype: Any = None
     label: str = ""
+    form: str = ""
+    delimiter: str = ","
 
     @property
     def text(self) -> bool:

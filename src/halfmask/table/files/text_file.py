@@ -319,6 +319,9 @@ class Dialect:
     blank: int = 0
 
 
+DELIMITER = b"delimiter"  # the metadata that says what stood between the fields
+
+
 def read_csv(
     source: Path | bytes,
     *,
@@ -346,7 +349,7 @@ def read_csv(
     table = _read(source, dialect, names)
     if table.num_rows == 0:
         raise InputError(f"{name_of(source)} has a header but no rows.")
-    return table
+    return table.replace_schema_metadata({DELIMITER: split})
 
 
 def _header(source: Path | bytes, sample: str, delimiter: str) -> list[str]:

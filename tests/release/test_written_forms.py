@@ -1,0 +1,92 @@
+"""A release of a text file is written as that file was: decimal mark, dates, delimiter."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+
+import halfmask as hm
+
+TEXT = (
+    "Alter;Gewicht;Aufnahme;Befund\n"
+    "31;62,5;28.10.2005;a\n"
+    "34;70,25;01.02.2006;b\n"
+    "52;62,5;28.10.2005;a\n"
+    "58;;01.02.2006;b\n"
+)
+SCHEMA = {
+    "Alter": {"role": "quasi", "hierarchy": {"intervals": [50]}},
+    "Gewicht": {"role": "other", "kind": "numeric"},
+    "Aufnahme": "sensitive",
+    "Befund": "other",
+}
+
+
+@pytest.fixture
+def people(tmp_path):
+    (tmp_path / "in.csv").write_text(TEXT)
+    return hm.read(tmp_path / "in.csv", schema=SCHEMA)
+
+
+def cells(path):
+    first, *lines = path.read_text().replace('"', "").splitlines()
+    return first, sorted(line.split(";")[1:] for line in lines)
+
+
+KEPT = sorted(line.split(";")[1:] for line in TEXT.splitlines()[1:])
+
+
+def test_kept_columns_leave_as_they_came(people, tmp_path):
+    release = hm.anonymize(people, hm.KAnonymity(2), method="optimal")
+    release.write(tmp_path / "out.csv")
+    assert cells(tmp_path / "out.csv") == (TEXT.splitlines()[0], KEPT)
+    again = hm.read(tmp_path / "out.csv")
+    assert sorted(again.arrow["Gewicht"].to_pylist(), key=str) == [62.5, 62.5, 70.25, None]
+    assert set(again.arrow["Aufnahme"].to_pylist()) == {
+        datetime.date(2005, 10, 28), datetime.date(2006, 2, 1),
+    }  # fmt: skip
+    assert [v.holds for v in hm.check(tmp_path / "out.csv")] == [True]
+
+
+def test_other_kinds_of_files_hold_plain_values(people, tmp_path):
+    release = hm.anonymize(people, hm.KAnonymity(2), method="optimal")
+    for name in ("out.parquet", "out.tsv"):
+        release.write(tmp_path / name)
+        assert [v.holds for v in hm.check(tmp_path / name)] == [True]
+    assert "\t" in (tmp_path / "out.tsv").read_text()
+    again = hm.read(tmp_path / "out.parquet").arrow
+    assert sorted(again["Gewicht"].to_pylist(), key=str) == [62.5, 62.5, 70.25, None]
+
+
+def test_masked_numbers_keep_their_form(people, tmp_path):
+    hm.mask(people, hm.masks.Microaggregate("Gewicht", k=2), demands="ignore").write(
+        tmp_path / "out.csv"
+    )
+    first, lines = cells(tmp_path / "out.csv")
+    assert first.split(";")[1] == "Gewicht"
+    assert all("." not in line[0] for line in lines)
+    assert any("," in line[0] for line in lines)
+    assert {line[1] for line in lines} == {"28.10.2005", "01.02.2006"}
+
+
+def test_what_was_written_with_points_stays_so(tmp_path):
+    (tmp_path / "in.csv").write_text(
+        TEXT.replace(",", ".").replace(";", ",").replace("28.10.2005", "2005-10-28")
+        .replace("01.02.2006", "2006-02-01")
+    )  # fmt: skip
+    table = hm.read(tmp_path / "in.csv", schema=SCHEMA)
+    assert table.given == {}
+    hm.anonymize(table, hm.KAnonymity(2), method="optimal").write(tmp_path / "out.csv")
+    assert "62.5,2005-10-28," in (tmp_path / "out.csv").read_text()
+
+
+def test_synthetic_rows_are_written_alike(tmp_path):
+    first, *lines = TEXT.splitlines()
+    (tmp_path / "in.csv").write_text("\n".join([first, *(lines[:3] * 40)]) + "\n")
+    table = hm.read(tmp_path / "in.csv", schema=SCHEMA)
+    release = hm.synthesize(table, method="cocluster", k=2, seed=1, demands="ignore")
+    release.write(tmp_path / "out.csv")
+    _, lines = cells(tmp_path / "out.csv")
+    assert {line[0] for line in lines} <= {"62,5", "70,25", ""}
+    assert {line[1] for line in lines} <= {"28.10.2005", "01.02.2006", ""}
