@@ -7,8 +7,8 @@ spend four times as much (twice, under pure epsilon) from then on. What is left 
 one last table. Tables may be chosen again.
 Source: McKenna, Mullins, Sheldon, Miklau, "AIM: an adaptive and iterative mechanism for
 differentially private synthetic data", 2022. Own: values too rare for the noise are merged first,
-tables are moved towards the model by empirical Bayes, and rounds start larger, so that there are
-fewer of them.
+a poor budget goes to columns, tables are moved towards the model by empirical Bayes, and rounds
+start larger, so that there are fewer of them.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ from halfmask.synthesize.marginals import (
     CELLS,
     GROUPS,
     ONES,
-    TOTAL,
-    TOTAL_RHO,
     MarginalsModel,
     PairSelection,
     count_columns,
@@ -39,6 +37,7 @@ from halfmask.synthesize.marginals import (
     pool_small,
     rows_from,
     simplex,
+    split_budget,
     split_groups,
 )
 
@@ -82,16 +81,15 @@ def learn(
         raise ParameterError("degree", degree, "2 or 3")
     if rounds is not None and rounds < 1:
         raise ParameterError("rounds", rounds, "1 or more")
-    total = TOTAL_RHO if isinstance(views.limit, Concentrated) else TOTAL
-    counted = views.count((), views.limit * total)
-    alone = len(views.sizes) == 1
-    measured = count_columns(views, views.limit * (1 - total if alone else ONES))
-    rows = rows_from([counted, *measured.values()])
+    plan = split_budget(views)  # a poor budget goes to columns, and to few tables or none
+    measured = count_columns(views, views.limit * plan.ones)
+    rows = rows_from(list(measured.values()))
     ones = {name: simplex(table.counts, rows) for name, table in measured.items()}
-    if alone:
-        return independent_columns(views.sizes, ones, rows, (), cells)
-    rest = views.limit * (1 - total - ONES)
-    planned = rounds or ROUNDS_PER_COLUMN * len(views.sizes)
+    if plan.rounds < 1:
+        return independent_columns(views.sizes, ones, rows, zeros, cells)
+    rest = views.limit * (1 - plan.total - plan.ones)
+    many = ROUNDS_PER_COLUMN * len(views.sizes) if plan.ones == ONES else plan.rounds
+    planned = rounds or many
     sigma = sqrt(noise(rest * (1 - CHOOSING) / planned, 1).variance)
     groups = {
         name: join_small(ones[name], max(rows / GROUPS, 12 * sigma))

@@ -277,7 +277,7 @@ def learn(
         rounds: how many pairs to measure; by default a rule on public and noisy numbers.
         zeros: combinations that cannot occur, as per column the codes that are part of one.
     """
-    plan = _plan(views)
+    plan = split_budget(views)
     measured = count_columns(views, views.limit * plan.ones)
     rows = rows_from(list(measured.values()))
     ones = {name: simplex(table.counts, rows) for name, table in measured.items()}
@@ -350,7 +350,7 @@ def _shares(weights: Mapping[str, float], cost: Budget) -> dict[str, Fraction]:
 
 
 @dataclass(frozen=True, slots=True)
-class _BudgetSplit:
+class BudgetSplit:
     """How the budget is split and how many pairs are measured."""
 
     total: Fraction
@@ -359,7 +359,7 @@ class _BudgetSplit:
     rounds: int
 
 
-def _plan(views: NoisyViews) -> _BudgetSplit:
+def split_budget(views: NoisyViews) -> BudgetSplit:
     """A rule on public numbers and the noisy number of rows.
 
     An ample budget buys a tree and more pairs, as many as their noise bears. A poor one goes to
@@ -369,21 +369,21 @@ def _plan(views: NoisyViews) -> _BudgetSplit:
     total = TOTAL_RHO if isinstance(views.limit, Concentrated) else TOTAL
     rows = max(1.0, float(views.count((), views.limit * total).counts))
     if columns == 1:
-        return _BudgetSplit(total, 1 - total, Fraction(0), 0)
+        return BudgetSplit(total, 1 - total, Fraction(0), 0)
     tree = columns - 1
     rest = views.limit * (1 - total - ONES - CHOICES)
     if _noise(views.sizes, rows, rest, tree) <= POOR:
         most = min(int(ROUNDS_PER_COLUMN * columns), columns * tree // 2)
         limit = BEARABLE if isinstance(views.limit, Concentrated) else BEARABLE / 3
         fitting = (t for t in range(most, tree, -1) if _noise(views.sizes, rows, rest, t) <= limit)
-        return _BudgetSplit(total, ONES, CHOICES, next(fitting, tree))
+        return BudgetSplit(total, ONES, CHOICES, next(fitting, tree))
     rest = views.limit * (1 - total - POOR_ONES - POOR_CHOICES)
     fitting = (t for t in range(tree, 0, -1) if _noise(views.sizes, rows, rest, t) <= BEARABLE)
     rounds = next(fitting, 0)
     return (
-        _BudgetSplit(total, POOR_ONES, POOR_CHOICES, rounds)
+        BudgetSplit(total, POOR_ONES, POOR_CHOICES, rounds)
         if rounds
-        else _BudgetSplit(total, 1 - total, Fraction(0), 0)
+        else BudgetSplit(total, 1 - total, Fraction(0), 0)
     )
 
 
