@@ -25,6 +25,21 @@ SMALLEST: dict[str, tuple[str, list[str], dict[str, object]]] = {
     "checks_speed": (NOTHING, ["--rows", "500", "--pycanon-rows", "200"], {}),
     "coclustering_speed": (NOTHING, ["--rounds", "1"], {}),
     "complete_semantics": (NOTHING, ["--effort", "0.1"], {"SHAPES": ((90, 10, (5, 7, 10)),)}),
+    "dp_peers": (
+        ADULT,
+        [
+            "--rows",
+            "300",
+            "--columns",
+            "3",
+            "--epsilons",
+            "1",
+            "--methods",
+            "marginals",
+            "adaptive",
+        ],
+        {"TRIPLES": 1},
+    ),
     "dp_quality": (ADULT, ["--runs", "1", "--rows", "500"], {"ASKED": 3, "EPSILONS": (1.0,)}),
     "exact_methods": (
         ADULT,

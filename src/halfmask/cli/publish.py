@@ -520,7 +520,8 @@ _OPTIONS = (
 @click.command("synthesize")
 @source
 @click.option(
-    "--method", help="marginals, histogram, privbayes, dp-cocluster, dpcocgen, auto; cocluster."
+    "--method",
+    help="marginals, adaptive, histogram, privbayes, dp-cocluster, dpcocgen, auto; cocluster.",
 )
 @demand_options
 @budget_options

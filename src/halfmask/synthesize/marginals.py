@@ -221,7 +221,7 @@ class MarginalsModel:
     groups: Mapping[str, Ints]
     ones: Mapping[str, Floats]
     rows: int
-    pairs: tuple[tuple[str, str], ...]
+    pairs: tuple[tuple[str, ...], ...]
 
     def draw(self, rows: int, random: np.random.Generator) -> dict[str, Ints]:
         """``rows`` rows as public codes per column."""
@@ -277,14 +277,14 @@ def learn(
         rounds: how many pairs to measure; by default a rule on public and noisy numbers.
         zeros: combinations that cannot occur, as per column the codes that are part of one.
     """
-    plan = _plan(views)
-    measured = _single_columns(views, views.limit * plan.ones)
+    plan = split_budget(views)
+    measured = count_columns(views, views.limit * plan.ones)
     rows = rows_from(list(measured.values()))
     ones = {name: simplex(table.counts, rows) for name, table in measured.items()}
     rest = views.limit * (1 - plan.total - plan.ones - plan.choices)
     planned = rounds if rounds is not None else plan.rounds
     if planned < 1:
-        return _independent(views.sizes, ones, rows, zeros, cells)
+        return independent_columns(views.sizes, ones, rows, zeros, cells)
     sigma = sqrt(noise(rest / planned, 1).variance)
     groups = {
         name: join_small(ones[name], max(rows / GROUPS, 12 * sigma))
@@ -292,9 +292,9 @@ def learn(
         else pool_small(ones[name], 3 * sigma)
         for name in views.sizes
     }
-    groups = {name: _split_groups(held, name, zeros) for name, held in groups.items()}
-    coarse = [{n: _grouped_mask(mask, groups[n]) for n, mask in one.items()} for one in zeros]
-    search = _PairSelection(views.grouped(groups), rows, rest, planned, cells, coarse)
+    groups = {name: split_groups(held, name, zeros) for name, held in groups.items()}
+    coarse = [{n: group_mask(mask, groups[n]) for n, mask in one.items()} for one in zeros]
+    search = PairSelection(views.grouped(groups), rows, rest, planned, cells, coarse)
     search.start(
         {n: np.bincount(groups[n], ones[n]).astype(np.float64) for n in groups},
         {n: measured[n].variance * len(groups[n]) / (groups[n].max() + 1) for n in groups},
@@ -304,7 +304,7 @@ def learn(
     return MarginalsModel(search.finished(), groups, ones, round(rows), tuple(search.chosen))
 
 
-def _independent(
+def independent_columns(
     sizes: Mapping[str, int],
     ones: Mapping[str, Floats],
     rows: float,
@@ -321,7 +321,7 @@ def _independent(
     return MarginalsModel(beliefs, same, kept, round(rows), ())
 
 
-def _split_groups(groups: Ints, name: str, zeros: Sequence[Masks]) -> Ints:
+def split_groups(groups: Ints, name: str, zeros: Sequence[Masks]) -> Ints:
     """The groups cut so that each lies inside or outside of every impossible combination."""
     for one in zeros:
         if name in one:
@@ -329,14 +329,14 @@ def _split_groups(groups: Ints, name: str, zeros: Sequence[Masks]) -> Ints:
     return groups
 
 
-def _grouped_mask(mask: NDArray[np.bool_], groups: Ints) -> NDArray[np.bool_]:
+def group_mask(mask: NDArray[np.bool_], groups: Ints) -> NDArray[np.bool_]:
     """The same codes as groups, of which each lies inside or outside."""
     found = np.zeros(int(groups.max()) + 1, dtype=bool)
     found[groups] = mask
     return found
 
 
-def _single_columns(views: NoisyViews, whole: Budget) -> dict[str, NoisyCounts]:
+def count_columns(views: NoisyViews, whole: Budget) -> dict[str, NoisyCounts]:
     """Noisy counts of each column; columns with more values get more of the budget."""
     shares = _shares({name: float(size) for name, size in views.sizes.items()}, whole)
     return {name: views.count((name,), whole * shares[name]) for name in views.sizes}
@@ -350,7 +350,7 @@ def _shares(weights: Mapping[str, float], cost: Budget) -> dict[str, Fraction]:
 
 
 @dataclass(frozen=True, slots=True)
-class _BudgetSplit:
+class BudgetSplit:
     """How the budget is split and how many pairs are measured."""
 
     total: Fraction
@@ -359,7 +359,7 @@ class _BudgetSplit:
     rounds: int
 
 
-def _plan(views: NoisyViews) -> _BudgetSplit:
+def split_budget(views: NoisyViews) -> BudgetSplit:
     """A rule on public numbers and the noisy number of rows.
 
     An ample budget buys a tree and more pairs, as many as their noise bears. A poor one goes to
@@ -369,21 +369,21 @@ def _plan(views: NoisyViews) -> _BudgetSplit:
     total = TOTAL_RHO if isinstance(views.limit, Concentrated) else TOTAL
     rows = max(1.0, float(views.count((), views.limit * total).counts))
     if columns == 1:
-        return _BudgetSplit(total, 1 - total, Fraction(0), 0)
+        return BudgetSplit(total, 1 - total, Fraction(0), 0)
     tree = columns - 1
     rest = views.limit * (1 - total - ONES - CHOICES)
     if _noise(views.sizes, rows, rest, tree) <= POOR:
         most = min(int(ROUNDS_PER_COLUMN * columns), columns * tree // 2)
         limit = BEARABLE if isinstance(views.limit, Concentrated) else BEARABLE / 3
         fitting = (t for t in range(most, tree, -1) if _noise(views.sizes, rows, rest, t) <= limit)
-        return _BudgetSplit(total, ONES, CHOICES, next(fitting, tree))
+        return BudgetSplit(total, ONES, CHOICES, next(fitting, tree))
     rest = views.limit * (1 - total - POOR_ONES - POOR_CHOICES)
     fitting = (t for t in range(tree, 0, -1) if _noise(views.sizes, rows, rest, t) <= BEARABLE)
     rounds = next(fitting, 0)
     return (
-        _BudgetSplit(total, POOR_ONES, POOR_CHOICES, rounds)
+        BudgetSplit(total, POOR_ONES, POOR_CHOICES, rounds)
         if rounds
-        else _BudgetSplit(total, 1 - total, Fraction(0), 0)
+        else BudgetSplit(total, 1 - total, Fraction(0), 0)
     )
 
 
@@ -393,7 +393,7 @@ def _noise(sizes: Mapping[str, int], rows: float, rest: Budget, pairs: int) -> f
     return sqrt(noise(rest / pairs, 1).variance) * float(np.median(cells)) / rows
 
 
-class _PairSelection:
+class PairSelection:
     """The growing model: which pairs are measured, what they said, and what is left to spend."""
 
     def __init__(
@@ -434,23 +434,28 @@ class _PairSelection:
         guesses = [self._guess(pair, costs[pair]) for pair in candidates]
         pair = candidates[self.views.worst(guesses, choice)]
         believed = self.rows * self.beliefs.marginal(pair)
-        seen = self.views.count(pair, costs[pair])
-        self.left = self.left - costs[pair]
+        self.measure(pair, costs[pair], believed)
         self._join(pair)
-        counts = shrink(seen.counts.astype(np.float64), believed, seen.variance)
-        counts = counts * allowed_cells(pair, self.views.sizes, self.zeros)
-        self.targets.append(MarginalTarget(pair, counts, seen.variance))
-        self.beliefs = self._fitted(pair)
         return True
+
+    def measure(self, columns: tuple[str, ...], cost: Budget, believed: Floats) -> float:
+        """Count a table and fit the model to it too; returns the variance of its noise."""
+        seen = self.views.count(columns, cost)
+        self.left = self.left - cost
+        counts = shrink(seen.counts.astype(np.float64), believed, seen.variance)
+        counts = counts * allowed_cells(columns, self.views.sizes, self.zeros)
+        self.targets.append(MarginalTarget(columns, counts, seen.variance))
+        self.beliefs = self.fitted(columns)
+        return seen.variance
 
     def finished(self) -> Beliefs:
         """The model after a longer fit; what was paid for is delivered, whatever numbers do."""
         found = fit_beliefs(self.beliefs, self.targets, self.rows, steps=100)
         return found if found.finite else self.beginning
 
-    def _fitted(self, pair: Pair) -> Beliefs:
-        """The model that holds ``pair`` too; one that numbers cannot hold is begun anew."""
-        grown = self.beliefs.extended([pair])
+    def fitted(self, columns: tuple[str, ...]) -> Beliefs:
+        """The model that holds ``columns`` too; one that numbers cannot hold is begun anew."""
+        grown = self.beliefs.extended([columns])
         if not grown.finite:
             grown = self.beginning.on(grown.tree)
         return fit_beliefs(grown, self.targets, self.rows, steps=30)

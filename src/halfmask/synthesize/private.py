@@ -49,7 +49,7 @@ from halfmask.dp.views import guarded_rows
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.release.candidate import NoiseCandidate
 from halfmask.release.seal import seal
-from halfmask.synthesize import dp_cocluster, dpcocgen, marginals, privbayes
+from halfmask.synthesize import adaptive, dp_cocluster, dpcocgen, marginals, privbayes
 from halfmask.synthesize.fallback import learn_and_draw
 from halfmask.synthesize.inference import draw_values
 from halfmask.synthesize.limits import (
@@ -123,9 +123,9 @@ def synthesize_privately(
 
     Args:
         table: the rows.
-        method: ``"marginals"``, ``"histogram"``, ``"privbayes"``, ``"dp-cocluster"``,
-            ``"dpcocgen"`` or ``"auto"`` (the histogram where all columns together have few
-            combinations, else marginals).
+        method: ``"marginals"``, ``"adaptive"``, ``"histogram"``, ``"privbayes"``,
+            ``"dp-cocluster"``, ``"dpcocgen"`` or ``"auto"`` (the histogram where all columns
+            together have few combinations, else marginals).
         settings: what is spent, and on what.
         options: what the method itself takes.
 
@@ -425,6 +425,7 @@ def of_counts(
 # A private method learns a model from noisy views; the model has ``rows`` and ``draw(rows,
 # random)``. A new one is one line here.
 PRIVATE: dict[str, Callable[..., Any]] = {
+    "adaptive": adaptive.learn,
     "dp-cocluster": dp_cocluster.learn,
     "dpcocgen": dpcocgen.learn,
     "histogram": learn_histogram,

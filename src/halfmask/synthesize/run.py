@@ -26,9 +26,9 @@ def synthesize(
 
     Args:
         table: the rows.
-        method: under differential privacy ``"marginals"``, ``"histogram"``, ``"privbayes"``,
-            ``"dp-cocluster"``, ``"dpcocgen"`` or ``"auto"`` (a public rule picks); ``"cocluster"``
-            draws from groups of at least ``k`` people and has no formal guarantee.
+        method: under differential privacy ``"marginals"``, ``"adaptive"``, ``"histogram"``,
+            ``"privbayes"``, ``"dp-cocluster"``, ``"dpcocgen"`` or ``"auto"`` (a public rule picks);
+            ``"cocluster"`` draws from groups of at least ``k`` people and has no formal guarantee.
         epsilon: the privacy budget to spend, or ``"personal"`` (each person's own, from the
             schema's policy); needed by all methods but ``"cocluster"``.
         options: ``delta``, ``domains``, ``rows``, ``rows_per_person``, ``accountant`` and what the
