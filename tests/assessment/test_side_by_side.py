@@ -11,6 +11,7 @@ from tests.assessment.test_compare import original, published
 import halfmask as hm
 from halfmask.assessment.side_by_side import Condition
 from halfmask.errors import InputError
+from halfmask.report.discrimination import label_tables
 
 AGES = ["young", "young", "old", "old"]
 SEXES = ["f", "f", "m", "m"]
@@ -110,6 +111,26 @@ def test_a_condition_on_no_figure_lists_the_figures():
 
 def test_a_name_may_hold_a_sign():
     assert Condition.of("needs.a<=b>=0.5") == Condition("needs.a<=b", ">=", 0.5)
+
+
+def test_labels_of_several_releases_stand_in_one_table(tmp_path):
+    beside = found(values=True)
+    tables = {
+        (one["attack"], one["target"], one["column"]): one
+        for one in label_tables([each.to_dict() for each in beside.comparisons])
+    }
+    ages = {line["label"]: line for line in tables["homogeneity", "disease", "age"]["lines"]}
+    # Labels of the first release, of the second, and of the third, which lacks a row: H = 1.5 and
+    # 0.918 bits. In "old" of the first are cold and gout: 1 - 2/4 * 1 / 1.5.
+    assert ages["young"]["rates"] == ["1", None, "1"]
+    assert ages["old"]["rates"] == ["0.6667", None, "1"]
+    assert ages["*"]["rates"] == [None, "0", None]
+    assert ages["old"]["rows"] == [2, None, 1]
+    beside.report(tmp_path / "out.html")
+    page = (tmp_path / "out.html").read_text()
+    assert "homogeneity: disease by each label of age" in page
+    found().report(tmp_path / "none.html")
+    assert "by each label" not in (tmp_path / "none.html").read_text()
 
 
 def test_the_document_and_the_page_hold_the_same(tmp_path):

@@ -212,7 +212,9 @@ def test_one_release_may_be_held_to_conditions(halfmask, sample, tmp_path):
     out = tmp_path / "out.csv"
     assert halfmask("anonymize", sample, "--k", 3, "--suppression", 0.1, "-o", out).code == 0
     one = ("compare", sample, out, "--no-learn", "--attacks", 20)
-    assert halfmask(*one, "--require", "smallest>=3").code == 0
+    outcome = halfmask(*one, "--require", "smallest>=3", "--values")
+    assert outcome.code == 0
+    assert "identity: sex by sex" in outcome.out
     outcome = halfmask(*one, "--require", "smallest>=1000", "--json")
     assert outcome.code == 2
     found = outcome.json()

@@ -72,6 +72,22 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(people, capsys, argume
     assert sorted(people.iterdir()) == before
 
 
+def test_a_vault_does_not_stand_beside_the_release(people, capsys):
+    (people / "people.toml").write_text(
+        '[table]\nperson = "id"\n[columns]\nid = "identifier"\nage = "quasi"\n', encoding="utf-8"
+    )
+    (people / "named.csv").write_text("id,age\np1,30\np2,40\n", encoding="utf-8")
+    given = ("mask", "named.csv", "--schema", "people.toml", "--step")
+    assert shell(*given, "pseudonym id vault=vault.json", "-o", "out.csv") == 1
+    assert "stands beside the release" in capsys.readouterr().err
+    assert not (people / "vault.json").exists()
+    (people / "own").mkdir()
+    assert shell(*given, "pseudonym id vault=own/vault.json", "-o", "own/") == 1
+    assert shell(*given, "pseudonym id vault=own/vault.json", "-o", "out.csv") == 0
+    assert "p1" not in (people / "out.csv").read_text()
+    assert (people / "own" / "vault.json").stat().st_mode & 0o077 == 0
+
+
 def test_help_lists_every_mask(capsys):
     assert shell("mask", "--help") == 0
     told = " ".join(capsys.readouterr().out.split())

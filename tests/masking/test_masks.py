@@ -286,6 +286,39 @@ def test_tokens_are_those_of_hmac(people):
     assert set(rows["id"].to_pylist()) == expected
 
 
+def test_a_vault_gives_the_same_value_the_same_random_token_over_runs(people, tmp_path):
+    vault = tmp_path / "own" / "vault.json"
+    vault.parent.mkdir()
+    step = M.Pseudonym("id", vault=str(vault))
+    one, other = (hm.mask(people, step, seed=seed) for seed in (1, 2))
+    tokens = one.to_arrow()["id"].to_pylist()
+    assert sorted(tokens) == sorted(other.to_arrow()["id"].to_pylist())
+    assert vault.stat().st_mode & 0o077 == 0
+    held = json.loads(vault.read_text())["columns"]["id"]
+    assert set(held) == {f"p{i}" for i in range(100)}
+    assert set(held.values()) == set(tokens)
+    assert all(re.fullmatch("[0-9a-f]{32}", token) for token in tokens)
+    assert any("not anonymous" in note and "vault" in note for note in one.notes)
+    # Random: another vault gives none of them, and the vault itself is told by nothing.
+    elsewhere = hm.mask(people, M.Pseudonym("id", vault=str(vault.with_name("b.json"))))
+    assert not set(elsewhere.to_arrow()["id"].to_pylist()) & set(tokens)
+    assert not any(name in json.dumps(one.to_dict()) for name in ("p17", held["p17"]))
+
+
+def test_a_vault_that_others_may_read_or_that_is_none_is_refused(people, tmp_path):
+    vault = tmp_path / "vault.json"
+    hm.mask(people, M.Pseudonym("id", vault=str(vault)))
+    vault.chmod(0o644)
+    with pytest.raises(InputError, match="Others may read the vault"):
+        hm.mask(people, M.Pseudonym("id", vault=str(vault)))
+    vault.chmod(0o600)
+    vault.write_text('{"format": "another"}')
+    with pytest.raises(InputError, match="is no vault of tokens"):
+        hm.mask(people, M.Pseudonym("id", vault=str(vault)))
+    with pytest.raises(InputError, match="a key or a vault, and not both"):
+        M.Pseudonym("id", key=KEY, vault=str(vault))
+
+
 def test_a_key_moves_people_alike_in_every_table(people):
     mask = M.DateShift("day", key=KEY)
     one, other = (hm.mask(people, mask, seed=seed).to_arrow() for seed in (1, 2))

@@ -7,12 +7,13 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import halfmask as hm
+from halfmask.errors import InputError, ParameterError
 from halfmask.masking.anatomy import deal_groups
-from halfmask.masking.pram import invariant_matrix
+from halfmask.masking.pram import invariant_matrix, optimal_matrix
 
 M = hm.masks
 small = st.lists(st.integers(0, 9), min_size=4, max_size=9)
@@ -131,6 +132,63 @@ def test_pram_keeps_margins_and_changes_as_many_as_it_says():
         assert counts[job] == pytest.approx(before, abs=5 * np.sqrt(2 * 0.2 * before))
     changed = release.steps[0]["figures"]["columns"]["job"]["changed"]
     assert changed == pytest.approx(0.2, abs=0.02)
+
+
+def posterior(counts, matrix):
+    """How sure a released value leaves one of the value behind it, at most."""
+    flow = np.asarray(counts)[:, None] * matrix
+    arrives = flow.sum(axis=0)
+    return float((flow[:, arrives > 0] / arrives[arrives > 0]).max())
+
+
+def test_the_optimal_matrix_changes_as_few_rows_as_by_hand():
+    # 60 and 40 at 0.75. Invariant: x both ways, (0.6 - x) / 0.6 <= 0.75, so x = 0.15 each.
+    kept = optimal_matrix(np.array([60.0, 40.0]), 0.75, invariant=True)
+    assert kept == pytest.approx(np.array([[0.75, 0.25], [0.375, 0.625]]))
+    # Free: y = (0.6 - x) / 3 and x = (0.4 - y) / 3 give x = 0.075 and y = 0.175: 0.25, not 0.3.
+    free = optimal_matrix(np.array([60.0, 40.0]), 0.75, invariant=False)
+    assert free == pytest.approx(np.array([[0.875, 0.125], [0.4375, 0.5625]]))
+    assert optimal_matrix(np.array([60.0, 40.0]), 1.0, invariant=True) == pytest.approx(np.eye(2))
+    assert optimal_matrix(np.array([60.0, 40.0]), 0.5, invariant=True) is None  # 0.6 is known
+
+
+@given(
+    st.lists(st.integers(0, 40), min_size=2, max_size=6).filter(lambda t: sum(t) > 0),
+    st.floats(0.2, 1.0),
+    st.booleans(),
+)
+@settings(max_examples=60)
+def test_an_optimal_matrix_leaves_nobody_surer_than_stated(counts, certainty, invariant):
+    t = np.array(counts, float)
+    matrix = optimal_matrix(t, certainty, invariant=invariant)
+    highest = t.max() / t.sum()
+    if matrix is None:
+        assert highest > certainty - 1e-6
+        return
+    assert matrix.sum(axis=1) == pytest.approx(1.0)
+    assert posterior(t, matrix) <= certainty + 1e-6
+    if invariant:
+        assert t @ matrix == pytest.approx(t, abs=1e-6 * t.sum())
+    # All rows drawn anew by the counts is one such matrix: it keeps the sum of squared shares.
+    stays = float((t / t.sum()) @ np.diag(matrix))
+    assert stays >= ((t / t.sum()) ** 2).sum() - 1e-6
+
+
+def test_optimal_pram_is_a_step_and_says_what_it_cannot():
+    jobs = ["a"] * 6000 + ["b"] * 4000
+    mask = M.Pram("job", spread="optimal-invariant", certainty=0.75)
+    release = hm.mask(table(job=jobs), mask, seed=5)
+    changed = release.steps[0]["figures"]["columns"]["job"]["changed"]
+    assert changed == pytest.approx(0.3, abs=0.02)
+    assert mask.correct({"a": 6010, "b": 3990}) == {"a": 6010.0, "b": 3990.0}
+    with pytest.raises(InputError, match=r"certainty of 0\.55"):
+        hm.mask(table(job=jobs), M.Pram("job", spread="optimal", certainty=0.55))
+    with pytest.raises(InputError, match="use optimal-invariant"):
+        M.Pram("job", spread="optimal", certainty=0.75).correct({"a": 6000, "b": 4000})
+    with pytest.raises(ParameterError, match="optimal or optimal-invariant"):
+        M.Pram("job", certainty=0.75)
+    with pytest.raises(ParameterError, match="no two of them"):
+        M.Pram("job", keep=0.5, spread="optimal", certainty=0.75)
 
 
 def test_the_correction_finds_the_counts_again():

@@ -211,6 +211,7 @@ def compare(
             - ``partition``: per sensitive column, which of its values mean the same: blocks by
               column, or a TOML file; else the first level of its hierarchy, else tenths of the
               range of numbers.
+            - ``values``: whether to score single published labels too, which shows them.
             - ``queries``: a file of SQL on a table called people, run on both.
             - ``weights``: a column of both tables by which means, deviations, quantiles and
               correlations are weighted.

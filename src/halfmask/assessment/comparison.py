@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from halfmask.assessment import comparison_findings as findings
 from halfmask.assessment.measure import Measure, MeasureResults
+from halfmask.metrics.discrimination.label_rates import label_rates
 from halfmask.metrics.discrimination.need import need_met
 from halfmask.metrics.discrimination.release_rates import (
     meaning_of,
@@ -149,6 +150,11 @@ class ComparisonCase:
         known = self.sides.original.schema.columns
         columns = {n: Column(c.role) for n, c in known.items() if n in self.sides.columns}
         return Table(self.sides.rows.select(list(self.sides.columns)), Schema(columns))
+
+    @property
+    def values(self) -> bool:
+        """Whether single labels are scored, which shows them."""
+        return self.options.values
 
     @cached_property
     def before(self) -> Classes:
@@ -464,6 +470,13 @@ COMPARED: tuple[Measure, ...] = (
         parts=("before", "after"),
     ),
     Measure("discrimination", "How far do attacks tell a column?", _discrimination),
+    Measure(
+        "labels", "How far does each published label tell a column?",
+        lambda case: label_rates(
+            case.sides, case.options.partition, same_order=case.options.same_order
+        ),
+        needs="values",
+    ),
     Measure("criteria", "Are the criteria of the data protection authorities met?", _criteria),
     Measure(
         "membership", "Can presence in the original be told?",

@@ -52,6 +52,7 @@ class ComparisonSettings(TypedDict, total=False):
     targets: Sequence[str] | str | None
     needs: Sequence[Need] | str | PathLike[str]
     partition: object
+    values: bool
     queries: str | PathLike[str] | None
     weights: str | None
     learn: bool | None
@@ -69,6 +70,7 @@ class ComparisonOptions:
     targets: tuple[str, ...] | None = None
     needs: tuple[Need, ...] = ()
     partition: Mapping[str, object] = field(default_factory=dict)
+    values: bool = False
     queries: tuple[str, ...] = ()
     weights: str | None = None
     learn: bool | None = None

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 @click.option("--needs", "needs_file", type=click.Path(), help="Needs with bounds: .toml.")
 @click.option("--partition", type=click.Path(),
               help="Which sensitive values mean the same, per column: .toml.")  # fmt: skip
+@click.option("--values", is_flag=True, help="Score single published labels too; shows them.")
 @click.option("--weaker", type=click.Path(),
               help="A release under a weaker promise: where RELEASE tells more.")  # fmt: skip
 @click.option("--weights", metavar="COLUMN", help="Weight means and quantiles by this column.")
@@ -118,6 +119,7 @@ def compare_command(
             "queries": given["queries"],
             "needs": read_needs(given),
             "partition": given["partition"],
+            "values": given["values"],
             "limit": given["limit"],
             "learn": given["learn"],
             "attacks": given["attacks"],
@@ -148,6 +150,7 @@ def _print_one(
         show.print_document("compare", one.to_dict() | stated | {"met": found.met})
         return
     show.print_outcome("compare", one, write, report=output, as_json=as_json)
+    _show_labels(found)
     _show_conditions(found)
 
 
@@ -171,12 +174,30 @@ def _show_releases(found: SideBySide) -> None:
         for line in found.headlines
     ]  # fmt: skip
     show.print_table("Releases side by side", headings, rows)
+    _show_labels(found)
     _show_conditions(found)
     for name, notes in release_notes(found.to_dict()):
         show.say(f"Of {name}:")
         for note in notes:
             show.say(f"  - {note}")
     show.say("--json and -o report.html give intervals and reasons besides.")
+
+
+_LABELS = 20  # of each table; --json and -o hold more
+
+
+def _show_labels(found: SideBySide) -> None:
+    """Print the rates of single labels, a table for each attack and column, a column each."""
+    from halfmask.report.discrimination import label_tables
+
+    names = found.releases
+    for one in label_tables([each.to_dict() for each in found.comparisons], _LABELS):
+        headings = (one["column"], *(("rate", "rows") if len(names) == 1 else names))
+        rows = [
+            (line["label"], *line["rates"], *([line["rows"][0]] if len(names) == 1 else []))
+            for line in one["lines"]
+        ]
+        show.print_table(f"{one['attack']}: {one['target']} by {one['column']}", headings, rows)
 
 
 def _headline_text(one: Estimate | None, form: str) -> Any:

@@ -60,6 +60,8 @@ def mask_command(file: str, output: str | None, as_json: bool, **given: Any) -> 
 
     Example: halfmask mask people.csv --step "top-code salary share=0.01" -o out.csv
     """
+    from halfmask.masking.mask import read_steps
+    from halfmask.masking.pseudonyms import refuse_near_vault
     from halfmask.masking.run import mask, read_like
     from halfmask.models.options import read_models
 
@@ -67,8 +69,10 @@ def mask_command(file: str, output: str | None, as_json: bool, **given: Any) -> 
     refuse_bad_outputs(file, output, given["report"], given["figures"])
     if given["steps"] and given["like"]:
         raise click.UsageError("--step and --like both say what to do: give one of them.")
-    steps = read_like(given["like"]) if given["like"] else given["steps"]
+    steps = read_like(given["like"]) if given["like"] else read_steps(given["steps"])
     table = load(file, given)
+    named = steps or read_steps(table.schema.mask)
+    refuse_near_vault(named, None if output == STDOUT else output)
     models = read_models(given, mark="--", population=population_of(given), needed=False)
     settings = {"models": models, "seed": given["seed"], **demand_settings(given)}
     with show.show_working("Masking"):

@@ -1,9 +1,11 @@
 """The post-randomization method: values of a category change by a matrix of probabilities.
 
 Definition: a value i becomes j with probability P_ij, row by row. With an invariant matrix t P is
-    t, so that counts stay what they were in expectation; else t is estimated by t* P^-1.
+    t, so that counts stay what they were in expectation; else t is estimated by t* P^-1. An optimal
+    matrix changes the fewest rows in expectation such that t_i P_ij is at most a stated share of
+    the sum over h of t_h P_hj: nobody who knows the matrix and the counts is surer of a value.
 Source: Gouweleeuw, Kooiman, Willenborg and de Wolf, "Post randomisation for statistical disclosure
-    control", 1998.
+    control", 1998; the linear program is ours.
 """
 
 from __future__ import annotations
@@ -29,9 +31,12 @@ if TYPE_CHECKING:
 
 _MOST = 1000  # values of a column: the matrix has their square
 _SUM = 1e-6
+_OPTIMAL = 60  # values up to which the best matrix is sought: the program has their square, twice
 _SPREAD = {
     "invariant": "so that all counts stay in expectation",
     "even": "to all other values alike",
+    "optimal": "such that the fewest rows change for the certainty that is allowed",
+    "optimal-invariant": "such that the fewest rows change, and all counts stay in expectation",
 }
 
 
@@ -41,8 +46,11 @@ class Pram(MaskStep):
     """Keep a value with probability ``keep``, else change it for another.
 
     ``spread`` says for which: by an invariant matrix (one value that most people hold is kept more
-    often where it must be), or evenly. A ``matrix`` of your own (rows from, columns to, values in
-    ascending order, each row adding up to 1; or a mapping of mappings) takes the place of both.
+    often where it must be), or evenly. ``"optimal"`` and ``"optimal-invariant"`` change as few rows
+    as they can such that a released value leaves nobody surer than ``certainty`` of the value
+    behind it who knows the matrix, the counts of all values and nothing else of the row. A
+    ``matrix`` of your own (rows from, columns to, values in ascending order, each row adding up to
+    1; or a mapping of mappings) takes the place of all that.
     Missing stays missing.
 
     Example:
@@ -62,11 +70,19 @@ class Pram(MaskStep):
     keep: float | None = field(default=None, metadata=number(0, 1))
     spread: str = field(default="invariant", metadata=word("Others are taken", **_SPREAD))
     matrix: Any = field(default=None, metadata=anything(text=False))
+    certainty: float | None = field(default=None, metadata=number(0, 1))
 
     def require(self) -> None:
-        """Demand one of keep and matrix, and a matrix of probabilities."""
-        if (self.keep is None) == (self.matrix is None):
-            raise ParameterError("keep", self.keep, "either keep= or matrix=, and not both")
+        """Demand one of keep, certainty and matrix, and a matrix of probabilities."""
+        stated = [one is not None for one in (self.keep, self.certainty, self.matrix)]
+        if sum(stated) != 1:
+            raise ParameterError(
+                "keep", self.keep, "either keep= or matrix= or certainty=, and no two of them"
+            )
+        if self._is_optimal != (self.certainty is not None):
+            raise ParameterError(
+                "spread", self.spread, "optimal or optimal-invariant with certainty=, and only then"
+            )
         if self.matrix is not None:
             object.__setattr__(self, "matrix", _plain(self.matrix))
             _require_stochastic(_array(self.matrix))
@@ -91,6 +107,15 @@ class Pram(MaskStep):
         size = len(values)
         if self.matrix is not None:
             return _array(_ordered(self.matrix, values, self.column))
+        if self.certainty is not None:
+            found = optimal_matrix(counts, self.certainty, invariant=self._is_invariant)
+            if found is None:
+                raise InputError(
+                    f"pram: no matrix leaves column '{self.column}' at a certainty of "
+                    f"{self.certainty:g}: a value that more people hold is guessed by its count "
+                    f"alone, or there are more than {_OPTIMAL} values. Allow more, or join values."
+                )
+            return found
         keep = float(self.keep or 0.0)
         if size < 2:
             return np.eye(size)
@@ -132,10 +157,19 @@ class Pram(MaskStep):
 
     @property
     def _is_invariant(self) -> bool:
-        return self.matrix is None and self.spread == "invariant"
+        return self.matrix is None and self.spread.endswith("invariant")
+
+    @property
+    def _is_optimal(self) -> bool:
+        return self.spread.startswith("optimal")
 
     def _turned_back(self, counts: Mapping[Any, float] | Sequence[float]) -> tuple[Floats, Floats]:
         """The counts before the change, and the matrix."""
+        if self.spread == "optimal":
+            raise InputError(
+                "pram: an optimal matrix follows from the counts before the change, which nobody "
+                "else knows: use optimal-invariant, which keeps them, or state the matrix."
+            )
         named = isinstance(counts, dict)
         values = [str(one) for one in counts] if named else [str(i) for i in range(len(counts))]
         after = np.array(list(counts.values()) if isinstance(counts, dict) else counts, float)
@@ -178,6 +212,43 @@ def invariant_matrix(counts: Floats, keep: float) -> Floats:
     chances = np.divide(flow, share[:, None], out=np.zeros_like(flow), where=share[:, None] > 0)
     np.fill_diagonal(chances, 1 - chances.sum(axis=1))
     return np.maximum(chances, 0.0)
+
+
+def optimal_matrix(counts: Floats, certainty: float, *, invariant: bool) -> Floats | None:
+    """The matrix that changes the fewest rows in expectation; None where there is none.
+
+    Definition: with f_ij = t_i P_ij, the most of the sum of f_ii such that the rows of f add up to
+    t, and no f_ij is above ``certainty`` times the sum of its column; ``invariant`` demands that
+    columns add up to t too. Values that nobody holds stay.
+    """
+    from scipy.optimize import linprog
+    from scipy.sparse import coo_array, eye_array, kron, vstack
+
+    held = np.flatnonzero(counts > 0)
+    size, out = len(held), np.eye(len(counts))
+    if size == 0:
+        return out
+    if size > _OPTIMAL:
+        return None
+    share = counts[held] / counts[held].sum()
+    one, every = eye_array(size), np.ones((1, size))
+    leaves, arrives = kron(one, coo_array(every)), kron(coo_array(every), one)
+    # Row (i, j): f_ij less certainty times all that arrives at j.
+    known = eye_array(size * size) - certainty * kron(coo_array(np.ones((size, 1))), arrives)
+    equal = [leaves, arrives] if invariant else [leaves]
+    found = linprog(
+        -np.eye(size).ravel(),
+        A_ub=known.tocsr(),
+        b_ub=np.zeros(size * size),
+        A_eq=vstack(equal).tocsr(),
+        b_eq=np.tile(share, len(equal)),
+        method="highs",
+    )
+    if found.x is None or found.status != 0:
+        return None
+    flow = np.maximum(found.x.reshape(size, size), 0.0)
+    out[np.ix_(held, held)] = flow / flow.sum(axis=1, keepdims=True)
+    return out
 
 
 def _drawn(

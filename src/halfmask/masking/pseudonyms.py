@@ -1,13 +1,17 @@
-"""Pseudonyms: identifiers become tokens by a keyed hash. This is never anonymous.
+"""Pseudonyms: identifiers become tokens. This is never anonymous.
 
-Definition: the first 128 bits of HMAC-SHA-256(key, column, value), written as hexadecimal digits.
+Definition: by a key, the first 128 bits of HMAC-SHA-256(key, column, value), written as hexadecimal
+    digits. By a vault, 128 random bits, which a private file of the controller ties to the value.
 Source: Krawczyk, Bellare and Canetti, "HMAC: keyed-hashing for message authentication", 1997;
     Article 29 Working Party, Opinion 05/2014.
 """
 
 from __future__ import annotations
 
+import json
+import secrets
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -23,10 +27,13 @@ from halfmask.masking.mask import (
     register_mask,
     secret,
 )
+from halfmask.release.files import folder_lock, private_file
 from halfmask.release.masked import PseudonymClaim
 from halfmask.release.pseudonyms import key_bytes, keyed_tokens
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from halfmask.masking.mask import Rows
     from halfmask.table.table import Table
 
@@ -36,10 +43,12 @@ _FEW = 50  # values of a column that is no identifier, below which tokens are to
 @register_mask
 @dataclass(frozen=True, slots=True)
 class Pseudonym(MaskStep):
-    """Replace identifiers by tokens that need the ``key`` to be made again.
+    """Replace identifiers by tokens that need the ``key``, or the ``vault``, to be made again.
 
-    The same value gets the same token under the same key. Tokens leave labelled as pseudonyms:
-    whoever has the key can find everybody, and rows of one person stay together.
+    The same value gets the same token under the same key. A ``vault`` is a private file that holds
+    a random token for each value, and is made where there is none: tokens follow from nothing, and
+    destroying the file leaves nobody who could turn them back. Tokens leave labelled as pseudonyms:
+    whoever has key or vault can find everybody, and rows of one person stay together.
 
     Example:
         >>> import halfmask as hm
@@ -53,22 +62,26 @@ class Pseudonym(MaskStep):
     name: ClassVar[str] = "pseudonym"
     identifiers: ClassVar[bool] = True
     words: ClassVar[MaskWords] = MaskWords(
-        "Identifiers become tokens by a keyed hash.",
-        "Reading a name or number of a person, for whoever lacks the key.",
+        "Identifiers become tokens, by a keyed hash or from a private vault.",
+        "Reading a name or number of a person, for whoever lacks the key or the vault.",
         "Almost everything: the rows are not anonymous, those of one person stay together.",
     )
 
     column: str = field(metadata=one_column())
     key: Any = field(default=None, metadata=secret(), repr=False)
     key_file: str | None = field(default=None, metadata=anything())
+    vault: str | None = field(default=None, metadata=anything())
 
     def require(self) -> None:
-        """Demand a key that cannot be guessed."""
-        if self.key is None and self.key_file is None:
+        """Demand a key that cannot be guessed, or a vault."""
+        if self.key is None and self.key_file is None and self.vault is None:
             raise InputError(
-                "pseudonym needs a key: give key= (or key-file=) of at least 16 random bytes; "
-                "without one, tokens of a small domain are found by trying all values."
+                "pseudonym needs a key: give key= (or key-file=) of at least 16 random bytes, or "
+                "vault=, a private file of random tokens; without one, tokens of a small domain "
+                "are found by trying all values."
             )
+        if self.vault is not None and (self.key is not None or self.key_file is not None):
+            raise InputError("pseudonym takes a key or a vault, and not both.")
         if self.key is not None:
             key_bytes(self.key, None)
 
@@ -90,9 +103,11 @@ class Pseudonym(MaskStep):
         """Replace the values."""
         encoded = rows.table.encode(self.column)
         held = encoded.values.drop_null()
-        tokens = pa.array(
-            keyed_tokens(key_bytes(self.key, self.key_file), self.column, held), pa.string()
-        )
+        if self.vault is not None:
+            found = vault_tokens(self.vault, self.column, held)
+        else:
+            found = keyed_tokens(key_bytes(self.key, self.key_file), self.column, held)
+        tokens = pa.array(found, pa.string())
         missing = encoded.codes >= len(held)
         codes = pa.array(np.where(missing, 0, encoded.codes), mask=missing)
         taken = tokens.take(codes) if len(held) else pa.nulls(len(codes), pa.string())
@@ -101,6 +116,71 @@ class Pseudonym(MaskStep):
             claims=(PseudonymClaim(self.column),),
             notes=(
                 f"Column '{self.column}' holds pseudonyms: these rows are not anonymous. Whoever "
-                "has the key can find everybody.",
+                f"has the {'key' if self.vault is None else 'vault'} can find everybody.",
             ),
         )
+
+
+_FORMAT = "halfmask.vault/1"
+_OTHERS = 0o077  # rights of anybody but the owner
+
+
+def vault_tokens(path: str, column: str, values: pa.Array) -> list[str]:
+    """A token for each of the distinct values: that of the vault, or a new one that it then holds.
+
+    Raises:
+        InputError: others may read the vault, or it is none.
+    """
+    place = Path(path)
+    with folder_lock(place.parent):
+        vault = _read_vault(place)
+        held = vault.setdefault(column, {})
+        texts = [str(one) for one in values.cast(pa.string()).to_pylist()]
+        fresh = [text for text in texts if text not in held]
+        held.update({text: secrets.token_hex(16) for text in fresh})
+        if fresh:  # before anything leaves: a token that nobody can turn back is lost
+            with private_file(place) as temporary:
+                document = {"format": _FORMAT, "columns": vault}
+                temporary.write_text(json.dumps(document), encoding="utf-8")
+        return [held[text] for text in texts]
+
+
+def _read_vault(place: Path) -> dict[str, dict[str, str]]:
+    """The tokens by column and value; none where there is no file yet."""
+    if not place.exists():
+        return {}
+    if place.stat().st_mode & _OTHERS:
+        raise InputError(
+            f"Others may read the vault {str(place)!r}: make it yours alone (chmod 600), and take "
+            "its tokens for known."
+        )
+    try:
+        document = json.loads(place.read_text(encoding="utf-8"))
+        columns: dict[str, dict[str, str]] = document["columns"]
+        if document["format"] == _FORMAT:
+            return columns
+    except OSError as error:
+        why = error.strerror or "no access"
+        raise InputError(f"The vault {str(place)!r} cannot be read: {why}.") from error
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise InputError(f"{str(place)!r} is no vault of tokens: name another file.")
+
+
+def refuse_near_vault(steps: Sequence[object], output: str | None) -> None:
+    """Refuse to write a release into the folder of a vault, from where it might leave with it.
+
+    Raises:
+        InputError: both stand in one folder.
+    """
+    if output is None:
+        return
+    folder = output.endswith("/")
+    target = (Path(output) if folder else Path(output).parent).resolve()
+    for one in steps:
+        vault = getattr(one, "vault", None)
+        above = [] if vault is None else Path(vault).resolve().parents
+        if target in (above if folder else above[:1]):
+            raise InputError(
+                f"The vault {vault!r} stands beside the release: keep it in a folder of its own."
+            )

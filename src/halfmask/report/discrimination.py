@@ -106,6 +106,32 @@ def need_lines(document: dict[str, Any]) -> list[RateLine]:
     return out
 
 
+def label_tables(documents: list[dict[str, Any]], most: int = 50) -> list[RateLine]:
+    """Rates of single labels: a table per attack, column and target, a column per release.
+
+    A label that a release does not publish has no rate in it.
+    """
+    held: dict[tuple[str, str, str], dict[str, list[RateLine | None]]] = {}
+    for place, document in enumerate(documents):
+        for one in document["labels"] or ():
+            table = held.setdefault((one["attack"], one["target"], one["column"]), {})
+            table.setdefault(one["label"], [None] * len(documents))[place] = one
+    out = []
+    for (attack, target, column), lines in held.items():
+        shown = [
+            {
+                "label": label,
+                "rates": [None if one is None else exact_rate_text(one["rate"]) for one in found],
+                "rows": [None if one is None else one["rows"] for one in found],
+            }
+            for label, found in list(lines.items())[:most]
+        ]
+        name = NAMES.get(attack, attack)
+        out.append({"attack": name, "target": target, "column": column, "lines": shown,
+                    "labels": len(lines)})  # fmt: skip
+    return out
+
+
 def rate_sentence(one: dict[str, Any]) -> str:
     """What a rate says, in a sentence."""
     known = " and ".join([", ".join(one["keys"][:-1]), one["keys"][-1]]).removeprefix(" and ")

@@ -62,6 +62,53 @@ def test_e5_identity_through_compare():
     assert found.pairing.startswith("Which row became which follows")
 
 
+def label_rates_of(found, attack, column, target):
+    return {
+        one.label: one.rate
+        for one in found
+        if (one.attack, one.column, one.target) == (attack, column, target)
+    }
+
+
+def test_e5_identity_label_by_label():
+    """Table 4.5, with the share of the likeliest value and what a label says however rare."""
+    age = [22, 22, 22, 35, 39, 35, 45, 40, 63]
+    zips = ["35510", "35512", "35517", "35877", "35830", "35618", "35620", "35842", "35655"]
+    rows = pa.table({"zip": zips, "age": [str(a) for a in age]})
+    original = hm.read(rows, schema={"zip": ZIP, "age": AGE})
+    released = plain(
+        zip=["355**"] * 3 + ["358**", "358**", "356**", "356**", "358**", "356**"],
+        age=["2*"] * 3 + ["3*"] * 3 + [">=40"] * 3,
+    )
+    found = hm.compare(original, released, learn=False, values=True).labels
+    ages = label_rates_of(found, "identity", "age", "age")
+    assert ages == {"2*": close(1), "3*": close(0.8735), ">=40": close(0.7816)}
+    zips = label_rates_of(found, "identity", "zip", "zip")
+    assert zips == dict.fromkeys(("355**", "358**", "356**"), close(0.8333))
+    three = next(one for one in found if one.label == "3*")
+    assert (three.rows, three.share, three.top) == (3, close(1 / 3), close(2 / 3))
+    # The gaps to 1 add up to that of the column, 0.6551.
+    assert 1 - sum(1 - rate for rate in ages.values()) == close(0.6551)
+    assert hm.compare(original, released, learn=False).labels is None
+
+
+def test_e6_homogeneity_label_by_label():
+    """Table 4.6, where print exchanges the rows of 2* and >=40."""
+    found = hm.compare(*t43(), learn=False, values=True).labels
+    first = label_rates_of(found, "homogeneity", "age", "loc1")
+    assert first == {"2*": close(0.7325), "3*": close(0.7325), ">=40": close(0.8450)}
+    second = label_rates_of(found, "homogeneity", "age", "loc2")
+    assert second == {"2*": close(1), "3*": close(0.8069), ">=40": close(0.8069)}
+    assert label_rates_of(found, "homogeneity", "zip", "loc1") == {"*": close(0)}
+
+
+def test_rows_that_were_left_out_are_no_label():
+    original, released = t43()
+    kept = hm.read(released.arrow.slice(0, 6), schema={})
+    found = hm.compare(original, kept, learn=False, values=True).labels
+    assert set(label_rates_of(found, "identity", "age", "age")) == {"2*", "3*"}
+
+
 def t43():
     """Table 4.3, three-anonymous; the original ages are made up under their labels."""
     columns = {

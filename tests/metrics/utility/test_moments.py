@@ -91,6 +91,47 @@ def test_moments_are_those_of_numpy():
         assert found[name].variation == pytest.approx((np.abs(two - one) / np.abs(one)).mean())
 
 
+def test_factors_are_those_of_the_first_principal_component():
+    x = np.array([1.0, 2, 3, 4, 5, 6])
+    y, z = 2 * x, np.array([1.0, -1, -1, 1, 1, -1])
+    tables = [
+        hm.read(pa.table({"x": x, "y": other}), schema={"x": "quasi", "y": "quasi"})
+        for other in (y, z)
+    ]
+    found = {one.statistic: one for one in moments(sides(*tables))}
+    # Two columns whose correlation is r: the axis is (1, 1) / sqrt 2 of size 1 + |r|, the sign of
+    # r aside. Before, r = 1: both columns correlate 1 with it. After, r as NumPy has it.
+    size = 1 + abs(np.corrcoef(x, z)[0, 1])
+    assert found["communality"].absolute_error == pytest.approx(1 - size / 2)
+    assert found["communality"].variation == pytest.approx(1 - size / 2)
+    assert 0 < size < 2
+
+
+def test_factors_of_three_columns_are_those_of_a_power_iteration():
+    random = np.random.default_rng(4)
+    common = random.normal(size=200)
+    before = np.stack([common + random.normal(size=200) for _ in range(3)]).round(2)
+    after = (before + random.normal(0, 1, before.shape)).round(2)
+    loadings = []
+    for held in (before, after):
+        axis, matrix = np.ones(3), np.corrcoef(held)
+        for _ in range(2000):
+            axis = matrix @ axis
+            axis /= np.linalg.norm(axis)
+        loadings.append(axis * np.sqrt(axis @ matrix @ axis))
+    tables = [
+        hm.read(pa.table(dict(zip("xyz", held, strict=True))), schema=dict.fromkeys("xyz", "quasi"))
+        for held in (before, after)
+    ]
+    found = {one.statistic: one for one in moments(sides(*tables))}
+    one, two = loadings
+    assert found["factor correlation"].absolute_error == pytest.approx(np.abs(two - one).mean())
+    assert found["communality"].absolute_error == pytest.approx(np.abs(two**2 - one**2).mean())
+    scores = [held / (held @ held) for held in loadings]
+    off = np.abs(scores[1] - scores[0]).mean()
+    assert found["factor score"].absolute_error == pytest.approx(off)
+
+
 def test_class_means_row_by_row():
     random = np.random.default_rng(2)
     tree = {"tree": {"v": ["a", "b", "c"], "w": ["d", "e"]}}

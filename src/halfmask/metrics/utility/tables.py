@@ -138,6 +138,7 @@ def sample_leaves(
     return np.asarray(column.covered[column.starts[labels] + pick])
 
 
+_ALIKE = 1e-6  # components whose sizes differ by less have no order
 _ROUNDING = 1e-12  # a statistic below this share of what it could be is 0
 
 
@@ -156,7 +157,10 @@ def moments(sides: Sides) -> tuple[Moment, ...]:
 
     Definition: the entries of each statistic (x on the original, x' on the release) are compared by
     the mean square error, the mean absolute error and the mean variation, the mean of |x' - x| /
-    |x| over entries that are not 0. A label counts as the mean of the values it covers. The error
+    |x| over entries that are not 0. A label counts as the mean of the values it covers. Factors are
+    those of the first principal component of the correlations: how each column correlates with it
+    (factor correlation), the share of the column's variance that it explains (communality, the
+    square of that), and the weight of the column in its score (factor score). The error
     of class means is the mean over original rows of |class mean - value| / |value|, the class taken
     in the release.
     Source: Domingo-Ferrer and Torra, "Disclosure control methods and information loss for
@@ -176,11 +180,15 @@ def moments(sides: Sides) -> tuple[Moment, ...]:
     after = np.stack([c.label_numbers[c.after] for c in columns])
     own = _statistics(before, sides.original_counts)
     published = _statistics(after, sides.released_counts)
-    return tuple(_moment(name, own[name], published[name]) for name in own if len(own[name]))
+    for name in ("factor correlation", "factor score"):  # which way an axis points is arbitrary
+        if name in own and name in published and own[name] @ published[name] < 0:
+            published[name] = -published[name]
+    both = [name for name in own if len(own[name]) and name in published]
+    return tuple(_moment(name, own[name], published[name]) for name in both)
 
 
 def _statistics(rows: NDArray[np.float64], counts: Counts) -> dict[str, NDArray[np.float64]]:
-    """The means, covariances and correlations of (columns, entries)."""
+    """The means, covariances, correlations and first factors of (columns, entries)."""
     shares = counts / counts.sum()
     middle = rows @ shares
     middle[np.abs(middle) < _ROUNDING * np.abs(rows).max(axis=1)] = 0.0
@@ -190,11 +198,23 @@ def _statistics(rows: NDArray[np.float64], counts: Counts) -> dict[str, NDArray[
     spread = np.sqrt(covariance.diagonal())
     scale = np.where(spread > 0, spread, 1.0)
     covariance[np.abs(covariance) < _ROUNDING * np.outer(spread, spread)] = 0.0
+    correlation = covariance / np.outer(scale, scale)
     return {
         "mean": middle,
         "covariance": covariance[np.triu_indices(len(rows))],
-        "correlation": (covariance / np.outer(scale, scale))[np.triu_indices(len(rows), 1)],
+        "correlation": correlation[np.triu_indices(len(rows), 1)],
+        **_factors(correlation),
     }
+
+
+def _factors(correlation: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    """What the first principal component makes of each column; empty where there is no first."""
+    sizes, axes = np.linalg.eigh(correlation)
+    if len(sizes) < 2 or sizes[-1] - sizes[-2] < _ALIKE * sizes[-1]:
+        return {}
+    axis, root = axes[:, -1], np.sqrt(sizes[-1])
+    loading = axis * root
+    return {"factor correlation": loading, "communality": loading**2, "factor score": axis / root}
 
 
 def _moment(name: str, before: NDArray[np.float64], after: NDArray[np.float64]) -> Moment:
