@@ -25,6 +25,7 @@ SMALLEST: dict[str, tuple[str, list[str], dict[str, object]]] = {
     "checks_speed": (NOTHING, ["--rows", "500", "--pycanon-rows", "200"], {}),
     "coclustering_speed": (NOTHING, ["--rounds", "1"], {}),
     "complete_semantics": (NOTHING, ["--effort", "0.1"], {"SHAPES": ((90, 10, (5, 7, 10)),)}),
+    "confidentiality": (ADULT, ["--rows", "600"], {}),
     "dp_quality": (ADULT, ["--runs", "1", "--rows", "500"], {"ASKED": 3, "EPSILONS": (1.0,)}),
     "exact_methods": (
         ADULT,
