@@ -25,6 +25,7 @@ _HOMES = {
     "HouseholdKAnonymity": "halfmask.models",
     "PopulationRisk": "halfmask.models",
     "LDiversity": "halfmask.models",
+    "MConfidentiality": "halfmask.models",
     "MInvariance": "halfmask.models",
     "Ledger": "halfmask.query.history.ledger",
     "MaskedRelease": "halfmask.release.masked",
@@ -104,6 +105,7 @@ if TYPE_CHECKING:
     from halfmask.models import KAnonymity as KAnonymity
     from halfmask.models import KMap as KMap
     from halfmask.models import LDiversity as LDiversity
+    from halfmask.models import MConfidentiality as MConfidentiality
     from halfmask.models import MInvariance as MInvariance
     from halfmask.models import PersonalKAnonymity as PersonalKAnonymity
     from halfmask.models import PersonalLDiversity as PersonalLDiversity

@@ -25,6 +25,7 @@ SMALLEST: dict[str, tuple[str, list[str], dict[str, object]]] = {
     "checks_speed": (NOTHING, ["--rows", "500", "--pycanon-rows", "200"], {}),
     "coclustering_speed": (NOTHING, ["--rounds", "1"], {}),
     "complete_semantics": (NOTHING, ["--effort", "0.1"], {"SHAPES": ((90, 10, (5, 7, 10)),)}),
+    "confidentiality": (ADULT, ["--rows", "600"], {}),
     "dp_peers": (
         ADULT,
         [
@@ -60,6 +61,7 @@ SMALLEST: dict[str, tuple[str, list[str], dict[str, object]]] = {
     ),
     "query_overhead": (NOTHING, ["--rows", "500", "--repeat", "1"], {"TREES": (300, 100)}),
     "scale": (NOTHING, ["--rows", "500", "--memory-limit", "200MB"], {}),
+    "series_game": (NOTHING, ["--plain", "2", "--met", "1", "--histories", "4"], {}),
     "series_speed": (NOTHING, ["--people", "300", "--releases", "2"], {}),
     "synthetic_values": (ADULT, ["--rows", "600", "--k", "5"], {}),
     "tabulate_speed": (NOTHING, ["--time-limit", "2"], {"SHAPE": (4, 4, 3), "FLAT": (4, 4)}),

@@ -61,7 +61,8 @@ if TYPE_CHECKING:
 RECODINGS = {"optimal": optimal.solve, "local": local.solve}
 # Labels of a perturbing method may be false for some rows.
 PERTURBING = ("cocluster", "cocluster-sets", "cocluster-mode")
-METHODS = (AUTO, *RECODINGS, *PARTITIONS, *PERTURBING)
+CONFIDENTIAL = "confidential"  # the one that keeps a promise about how classes are chosen
+METHODS = (AUTO, *RECODINGS, *PARTITIONS, *PERTURBING, CONFIDENTIAL)
 _EFFORT = ("suppression", "seed", "time_limit")
 
 
@@ -95,7 +96,8 @@ def anonymize(
             levels differ between classes; or a division of the rows into classes:
             ``"personal"``, ``"mondrian"``, ``"k-member"``, ``"mdav"``, ``"exact"`` (small
             tables); for many columns and at the price of some false cells, ``"cocluster"``,
-            ``"cocluster-sets"`` or ``"cocluster-mode"``.
+            ``"cocluster-sets"`` or ``"cocluster-mode"``. ``MConfidentiality`` is kept by
+            ``"confidential"``, which then is taken.
         suppression: the share of rows that may be left out, 0 to 1; divisions leave none out.
         metric: what to minimize, by name or as a metric; default ``"loss"``. Divisions know
             ``"dbil"`` too: the distances of the rows of a class.
@@ -135,6 +137,7 @@ def anonymize(
         metric = _metric(metric)
     if models:
         require_models(models)
+    method = _blind_method(models, method, previous, metric)
     special = {"previous": previous, "pseudonym": pseudonym, **options}
     reason = why_collected(table, models, method, special)
     with ExitStack() as held:
@@ -210,6 +213,24 @@ def _remedy(method: str) -> str:
     return LEAVE_OUT if method != AUTO else f"{LEAVE_OUT}, {ALLOW}"
 
 
+def _blind_method(
+    models: Sequence[Model], method: str, previous: object, metric: str | Metric | None
+) -> str:
+    """The method that keeps a promise about how classes are chosen, where one is asked for."""
+    named = [model.name for model in models if model.blind]
+    if not named:
+        if method == CONFIDENTIAL:
+            raise ParameterError("method", method, "it with MConfidentiality, which it keeps")
+        return method
+    if previous is not None:
+        raise ParameterError("previous", "***", f"none with {named[0]}, which is of one release")
+    if method not in (AUTO, CONFIDENTIAL):
+        raise ParameterError("method", method, f"{CONFIDENTIAL!r} or none with {named[0]}")
+    if metric is not None:
+        raise ParameterError("metric", "***", f"none with {named[0]}, which is cut blindly")
+    return CONFIDENTIAL
+
+
 def _key(table: Table, given: object) -> bytes:
     """The key of pseudonyms, as given or from its file; refused before the search."""
     if table.schema.person is None:
@@ -255,12 +276,16 @@ def _search(
         return _perturb(rows, models, method, metric, given)
     began, limit = time.monotonic(), given["time_limit"]
     rows = find_automatic(rows, None if limit is None else _HIERARCHIES * limit)
-    rows = prepare(rows, models)
+    rows = prepare(rows, models, blind=method == CONFIDENTIAL)
     check_hierarchies(rows)
     effort = {name: given[name] for name in _EFFORT}
     if limit is not None:
         effort["time_limit"] = max(limit - (time.monotonic() - began), 0.01)
     options = {name: value for name, value in given.items() if name not in _EFFORT}
+    if method == CONFIDENTIAL:
+        from halfmask.anonymize.partition.confidential import divide_blindly
+
+        return divide_blindly(rows, models, options)
     if method == "local" and options:  # its classes, with labels of their own
         settings = Settings("personal", "loss", effort["seed"], effort["time_limit"], options)
         return replace(divided(rows, models, settings), method=method)

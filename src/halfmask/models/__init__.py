@@ -4,6 +4,7 @@ from halfmask.models.guarding import GuardingNodes
 from halfmask.models.k_anonymity import AlphaKAnonymity, HouseholdKAnonymity, KAnonymity
 from halfmask.models.l_diversity import LDiversity
 from halfmask.models.likeness import BetaLikeness, DeltaDisclosure
+from halfmask.models.m_confidentiality import MConfidentiality
 from halfmask.models.m_invariance import MInvariance
 from halfmask.models.personal import PersonalKAnonymity, PersonalLDiversity, PersonalTCloseness
 from halfmask.models.population import (
@@ -27,6 +28,7 @@ __all__ = [
     "KAnonymity",
     "KMap",
     "LDiversity",
+    "MConfidentiality",
     "MInvariance",
     "Model",
     "PersonalKAnonymity",

@@ -113,7 +113,7 @@ def recorded_models(schema: Schema) -> tuple[Model, ...]:
         needed = {one.name for one, _ in parameters(known[family]) if is_required(one)}
         if needed <= set(given) <= names:
             out.append(known[family](**given))
-    found = tuple(model for model in out if not model.policy and not model.original)
+    found = tuple(one for one in out if not (one.policy or one.original or one.blind))
     smallest = schema.release.get("smallest")
     if found or not isinstance(smallest, int) or smallest < 2:
         return found

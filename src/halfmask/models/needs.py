@@ -33,18 +33,27 @@ LEAVE_OUT = "give on_infeasible='suppress' (--on-infeasible suppress) to leave t
 ALLOW = "allow suppression = {share} or more (--suppression {share})"
 
 
-def prepare(table: Table, models: Sequence[Model]) -> Table:
+def prepare(table: Table, models: Sequence[Model], *, blind: bool = False) -> Table:
     """The table made ready for ``models``: everything they need is there.
 
     Where a model compares with a population, the table that comes back also knows the
-    population's values; its codes and hierarchies are the ones to go on with.
+    population's values; its codes and hierarchies are the ones to go on with. ``blind`` is said by
+    the one method whose classes are chosen without a look at sensitive values.
 
     Raises:
         ParameterError: there are no models, or something that is none.
+        InputError: a promise about how classes are chosen, where that is not known.
         SchemaError: with all that the table lacks.
     """
     table = require_table(table)
     require_models(models)
+    for model in models:
+        if model.blind and not blind:
+            raise InputError(
+                f"{model.name} speaks of how classes are chosen, which rows do not show: only "
+                f"anonymize keeps it, by its method for that. Of rows ask how often a value stands "
+                "in a class, as by (alpha, k)-anonymity."
+            )
     found = _table_faults(table)
     for model in models:
         found += [f"{model.name}: {fault}" for fault in _model_faults(table, model)]

@@ -397,6 +397,11 @@ class Model(Protocol):
         """The population table it compares with."""
         return None
 
+    @property
+    def blind(self) -> bool:
+        """Whether it also speaks of how classes were chosen, which classes alone do not show."""
+        return False
+
     def settled(self, table: Table) -> Model:  # noqa: ARG002 - most are as they stand
         """The model with what it leaves open decided by the table."""
         return self

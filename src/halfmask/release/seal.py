@@ -23,6 +23,7 @@ from halfmask.release.candidate import (
     SyntheticCandidate,
     TabulationCandidate,
 )
+from halfmask.release.confidentiality import require_blind_cuts
 from halfmask.release.demands import DemandsStatement, enforce_demands, order_notes
 from halfmask.release.document import (
     ColumnChange,
@@ -186,6 +187,7 @@ def _seal_table(candidate: Candidate) -> Release:
     require_own_values(recoding, table, quasi, kept, candidate.models)
     if isinstance(recoding, RowPartition):
         require_round_bounds(recoding, table, quasi, kept, candidate.models)
+    require_blind_cuts(candidate)
     leaving = picked(counts, kept)
     every = None if elsewhere is None else counts
     found, ids = recheck_models(candidate.models, quasi, table, kept, recoding, counts=every)

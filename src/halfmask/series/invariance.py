@@ -1,11 +1,11 @@
 """m-invariant releases: everybody keeps the values to hide among, whoever comes and leaves.
 
 Classes that are still whole stay as they were, and so do those whose free places newcomers of the
-right values can take. The others are gathered by their signature: the i-th people of each value
-make a class, in the order of where they stand. Where a value lacks people, newcomers who hold it
-take the places, else counterfeits do. The
-other newcomers are divided by their quasi-identifiers as long as both parts can be served, then
-dealt into classes of m different values.
+right values can take, those with whom the class loses least. The others are gathered by their
+signature: the i-th people of each value make a class, in the order of where they stand. Where a
+value lacks people, newcomers who hold it take the places, else counterfeits do. The other newcomers
+are divided by their quasi-identifiers as long as both parts can be served, then dealt into classes
+of m different values.
 Source: Xiao and Tao, "m-invariance: towards privacy preserving re-publication of dynamic datasets",
 2007; the division after LeFevre, DeWitt and Ramakrishnan, "Mondrian multidimensional k-anonymity",
 2006.
@@ -32,6 +32,7 @@ from halfmask.release.labels import Holders, Nodes, Ranges, encode_labels, requi
 from halfmask.release.partition import RowPartition
 from halfmask.release.seal import published_columns, seal
 from halfmask.release.series import SeriesLedger
+from halfmask.series.coordinates import Coordinates
 from halfmask.table.demands import lone_values
 
 if TYPE_CHECKING:
@@ -472,11 +473,10 @@ class _Newcomers:
         self.left[rows] = True
         self.piles = {int(v): rows[work.values[rows] == v] for v in np.unique(work.values[rows])}
         self.counts = np.bincount(work.values[rows], minlength=len(work.texts))
-        places = work.space.places.astype(np.float64)
-        self.points = places / np.maximum(places.max(axis=0), 1)
+        self.places = Coordinates.of(work.table, work.space)
 
     def take(self, value: int, size: int, near: Sequence[int]) -> int | None:
-        """The newcomer of a value who is nearest to some people, for a class of ``size``.
+        """The newcomer of a value with whom some people lose least, for a class of ``size``.
 
         None where there is none, or where the other newcomers could not be dealt any more.
         """
@@ -489,8 +489,9 @@ class _Newcomers:
         fits = pile[self.need[pile] <= size]
         if not len(fits):
             return None
-        center = self.points[list(near)].mean(axis=0)
-        row = int(fits[np.argmin(np.abs(self.points[fits] - center).sum(axis=1))])
+        held, come = self.places.points[list(near)], self.places.points[fits]
+        low, high = np.minimum(held.min(axis=0), come), np.maximum(held.max(axis=0), come)
+        row = int(fits[np.argmin(self.places.width(low, high))])
         self.left[row] = False
         self.counts = after
         return row
