@@ -2,7 +2,9 @@
 
 Run: python benchmarks/scale.py [--rows 1000000 10000000] [--memory-limit 2GB] [--folder /tmp]
 
-The yardstick is one grouped count of the same columns by the same engine, in the same process.
+The yardstick is one grouped count of the same columns by the same engine, in the same process. What
+``anonymize`` takes is told apart: counting, search, the door's checks of entries with the rows
+written aside, the door's count of what was written.
 Rows are invented by DuckDB: eight columns, six of them quasi-identifiers, at most 230,400
 distinct tuples. Processor seconds of all threads; peak memory of the process, which grows only.
 """
@@ -14,14 +16,20 @@ import json
 import resource
 import tempfile
 import time
+from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import halfmask as hm
+from halfmask.anonymize import entries, run
+from halfmask.engines import aside
 from halfmask.engines.stored import connect_within
+from halfmask.release import written
+from halfmask.release.seal import seal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
 SCHEMA: dict[str, Any] = {
     "columns": {
@@ -66,7 +74,26 @@ def grouped_count(place: Path, memory_limit: str) -> int:
         return int(connection.sql(query).to_arrow_table().num_rows)
 
 
-def scale(rows: int, memory_limit: str, folder: Path) -> dict[str, Any]:
+@contextmanager
+def _stages() -> Iterator[list[tuple[str, float]]]:
+    """The processor seconds at which each stage of ``anonymize`` ends."""
+    found: list[tuple[str, float]] = [("", time.process_time())]
+
+    def note(point: str) -> None:
+        found.append((point, time.process_time()))
+
+    def sealed(candidate: Any) -> Any:
+        note("searched")
+        return seal(candidate)
+
+    for module in (entries, aside, written):
+        module.reach = note  # type: ignore[attr-defined]
+    run.seal = sealed  # type: ignore[attr-defined]
+    yield found
+    note("described")
+
+
+def scale(rows: int, memory_limit: str, folder: Path, methods: Sequence[str]) -> dict[str, Any]:
     """One line of the table."""
     place = folder / f"{rows}.parquet"
     write_rows(place, rows, memory_limit)
@@ -75,22 +102,25 @@ def scale(rows: int, memory_limit: str, folder: Path) -> dict[str, Any]:
     models = (hm.KAnonymity(5), hm.LDiversity(3, "ill"))
     hm.check(hm.read({"a": [1, 1]}, {"a": "quasi"}), hm.KAnonymity(2))  # kernels are warm
     _, checked = measure(lambda: hm.check(table, *models))
-    release, made = measure(
-        lambda: hm.anonymize(table, *models, method="optimal", suppression=0.01)
-    )
-    _, wrote = measure(lambda: release.write(folder / "out.parquet"))
-    release.close()
+    runs = {}
+    for method in methods:
+        with _stages() as at:
+            release = hm.anonymize(table, *models, method=method, suppression=0.01)
+        _, wrote = measure(lambda: release.write(folder / "out.parquet"))  # noqa: B023
+        release.close()
+        runs[method] = {
+            **{name: round(after - before, 3) for (_, before), (name, after) in pairwise(at)},
+            "write": wrote,
+            "ratio": round((at[2][1] - at[0][1]) / unit, 1),  # seal and write apart
+            "suppressed": release.suppressed,
+        }
     place.unlink()
     return {
         "rows": rows,
         "distinct_tuples": tuples,
         "grouped_count": unit,
         "check": checked,
-        "optimal_with_seal": made,
-        "write": wrote,
-        "ratio": round(made / unit, 1),
-        "levels": release.levels,
-        "suppressed": release.suppressed,
+        **runs,
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     }
 
@@ -100,11 +130,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000])
     parser.add_argument("--memory-limit", default="2GB")
+    parser.add_argument("--methods", nargs="+", default=["optimal", "local"])
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.folder, prefix="halfmask-scale-") as folder:
         for rows in given.rows:
-            print(json.dumps(scale(rows, given.memory_limit, Path(folder))), flush=True)
+            print(
+                json.dumps(scale(rows, given.memory_limit, Path(folder), given.methods)), flush=True
+            )
 
 
 if __name__ == "__main__":

@@ -10,24 +10,27 @@ TITLE = "## What each verb does where\n"
 INTRO = """
 This table is written by `scripts/engine_reference.py`.
 
-| verb | DuckDB: files, folders, databases | PostgreSQL | Spark frame |
+| verb | DuckDB: files, folders, databases | PostgreSQL | Spark |
 |---|---|---|---|
 """
-HERE, MEMORY, READ = "in place", "reads the rows into memory", "in memory"
+HERE, MEMORY, DRIVER = "in place", "reads the rows into memory", "through the driver's memory"
 # One line a verb: what happens to rows of DuckDB, of PostgreSQL, of Spark.
 VERBS: tuple[tuple[str, str, str, str], ...] = (
-    ("read", HERE, HERE, "comes into memory, without Python on the workers"),
-    ("check, assess, compare, frontier (optimal), discriminate", HERE, HERE, READ),
+    ("read", HERE, HERE, HERE + " (3)"),
+    ("check, assess, compare, frontier (optimal), discriminate", HERE, HERE, HERE),
     ("query", HERE, HERE, HERE),
-    ("anonymize: optimal, local, auto (of these two)", HERE + " (1)", HERE + " (1)", READ),
-    ("anonymize: personal, mondrian and all other methods", MEMORY + " (2)", MEMORY + " (2)", READ),
+    ("anonymize: optimal, local, auto (of these two)", HERE + " (1)", HERE + " (1)", HERE + " (1)"),
+    ("anonymize: personal, mondrian and all other methods", MEMORY + " (2)", MEMORY + " (2)",
+     MEMORY + " (2)"),
     ("anonymize with previous, pseudonym, a population, weights", MEMORY + " (2)",
-     MEMORY + " (2)", READ),
-    ("describe, row_risks, tabulate, cocluster, mask, synthesize", MEMORY, MEMORY, READ),
-    ("recode, series, frontier of other methods", MEMORY, MEMORY, READ),
-    ("write to a Parquet file or folder", "some rows at a time", "some rows at a time", READ),
+     MEMORY + " (2)", MEMORY + " (2)"),
+    ("describe, row_risks, tabulate, cocluster, mask, synthesize", MEMORY, MEMORY, MEMORY),
+    ("recode, series, frontier of other methods", MEMORY, MEMORY, MEMORY),
+    ("write to a folder of Parquet files", "some rows at a time", "some rows at a time",
+     "by the executors (4)"),
+    ("write to a file", "some rows at a time", "some rows at a time", DRIVER),
     ("write to PostgreSQL", "copied, one transaction", "in the database, one transaction",
-     "copied, one transaction"),
+     "copied through the driver's memory, one transaction"),
     ("write to DuckDB, Delta or Iceberg", "refuses", "refuses", "refuses"),
 )  # fmt: skip
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.spark
+ASKED = "SELECT zip, COUNT(*) AS n FROM the_table GROUP BY zip GUARANTEE k = 2"
 SETTINGS: dict[str, Any] = {"method": "local", "suppression": 0.05}
 
 
@@ -52,9 +53,10 @@ def test_what_is_counted_stays_in_spark(spark: Any, visits: Any, tmp_path: Path)
     ):
         table = hm.read(source, plain, **named)
         assert table.stored is not None
-        assert list(hm.check(table, *MODELS)) == list(expected)
-    assert hm.assess(table).rows == 300
-    answer = hm.query(table, "SELECT sex, COUNT(*) AS n FROM the_table GROUP BY sex WITH K = 2")
+        assert table.stored.engine == "spark"
+    assert len(table) == 300
+    assert list(hm.check(table, *MODELS)) == list(expected)
+    answer = hm.query(table, ASKED)
     assert sum(answer.to_arrow()["n"].to_pylist()) == 300
     spark.catalog.dropTempView("visits")
     with pytest.raises(hm.errors.InputError, match="Spark has no table"):

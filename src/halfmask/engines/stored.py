@@ -229,7 +229,8 @@ def _bytes(limit: str) -> float | None:
         return None
     number, unit, binary = found.groups()
     power = _UNITS.index(unit.upper()) + 1 if unit else 0
-    return float(number) * (1024 if binary else 1000) ** power
+    scale = 1024.0 if binary else 1000.0
+    return float(number) * scale**power
 
 
 def list_values(engine: Engine, table: str, column: str, most: int) -> tuple[pa.ChunkedArray, bool]:
