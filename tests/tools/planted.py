@@ -195,8 +195,8 @@ class World:
         return self.tables
 
 
-def make_world(seed: int, *, people: int = 36) -> World:
-    """A random world; the same for the same seed."""
+def make_world(seed: int, *, people: int = 36, ruled: bool = False) -> World:
+    """A random world; the same for the same seed. ``ruled``: perhaps with a rule of dominance."""
     r = random.Random(seed)
     demand: Demand = r.choice(["k", "k", "k", "l", "file", "column"])
     several, visits = r.random() < 0.35, r.choice([1, 1, 3])
@@ -225,7 +225,10 @@ def make_world(seed: int, *, people: int = 36) -> World:
     }
     if demand == "column":
         changeable = {"people": ("salary",), "visits": ()}
-    rule = random.Random(f"{seed} dominance").choice([{}, {}, {}, {"p": 10}, {"n": 2, "k": 85}])
+    rule: dict[str, float] = {}
+    if ruled:
+        rules = [rule, rule, rule, {"p": 10}, {"n": 2, "k": 85}]
+        rule = random.Random(f"{seed} dominance").choice(rules)
     return World(found, salary, planted, demand, changeable, several, visits, rule)
 
 
