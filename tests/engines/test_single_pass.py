@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import closing
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -219,3 +220,19 @@ def test_a_month_is_thirty_days_so_intervals_are_not_counted(tmp_path: Path) -> 
                 f"SELECT g, COUNT({column}) AS n FROM t GROUP BY g GUARANTEE k = 3, l = 3",  # noqa: S608
                 schema=schema,
             )
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_long_queries_give_what_short_ones_give(own: bool) -> None:
+    """They are prepared, so that they are planned once: values, types and nulls stay."""
+    rows = pa.table({"a": [1, 2, 2, None], "t": ["x", "it's ?", None, "$1"]})
+    connection = None if own else duckdb.connect()
+    text = "SELECT a, COUNT(*) AS n, MIN(t, 2) AS some, MAX(NULL) AS none FROM t GROUP BY a"
+    with closing(DuckDB({"t": rows}, connection=connection)) as engine:
+        short = engine.run_text(f"{text} ORDER BY a")
+        long = engine.run_text(f"{text} HAVING '?$1' <> '{'z' * 2000}' ORDER BY a")
+        assert long.schema == short.schema
+        assert long.to_pylist() == short.to_pylist()
+        assert [row["n"] for row in long.to_pylist()] == [1, 2, 1]
+        with pytest.raises(EngineError):
+            engine.run_text(f"SELECT nope FROM t WHERE '{'z' * 2000}' <> ''")  # noqa: S608

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 from interference import Count, compare_parts, compare_world
-from planted import make_world
+from planted import change_planted, make_world
 from questions import Grammar
 
-from halfmask.query import final, run
+from halfmask.query import aggregate, final, run
+from halfmask.query.collect import collect
 from halfmask.query.planning import demands
 from halfmask.query.total import conversions, rows
 from halfmask.release import answer
@@ -96,6 +97,52 @@ def test_a_note_that_tells_how_many_are_left_out_is_found(monkeypatch: pytest.Mo
     monkeypatch.setattr(run, "candidate_of", tell)
     count = planted_faults(3, 3, range(20, 30))
     assert any("notes" in one.differs for one in count.found)
+
+
+def test_an_order_that_follows_who_is_left_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are compared as they stand: the same ones in another order are a difference.
+
+    Others are left out as well: the fault follows how many, which a planted person changes by one.
+    """
+    ordered = aggregate._order
+
+    def follow(plan: Any, groups: Any, published: Any) -> Any:
+        found = ordered(plan, groups, published)
+        return len(found) - 1 - found if groups.refused % 2 else found
+
+    def ask(*_: object) -> str:
+        return (
+            "SELECT flag, COUNT(*) AS x0 FROM people WHERE score > 4 GROUP BY flag GUARANTEE k = 3"
+        )
+
+    monkeypatch.setattr(aggregate, "_order", follow)
+    # Two large groups: of an answer that has no rows, or one, no order shows.
+    monkeypatch.setattr(Grammar, "_question", ask)
+    count = planted_faults(1, 6, range(40, 60))
+    assert any("rows" in one.differs for one in count.found)
+    ours, theirs = next(one.differs["rows"] for one in count.found if "rows" in one.differs)
+    assert ours != theirs
+    assert sorted(ours) == sorted(theirs)
+
+
+def test_what_order_is_computed_from_holds_nothing_of_planted_people() -> None:
+    """Without WHERE they are only counted as left out: no fault of order alone can show them.
+
+    This is why a fault in the ranks of keys is not found: planted people are out of the groups
+    before anything is ranked. Their rows may stand anywhere, so that groups come in any order.
+    """
+    world = make_world(next(s for s in range(50) if make_world(s).demand == "k"))
+    seen = []
+    for one in (world, *(change_planted(world, n) for n in range(4))):
+        with run.Session(one.read(), engine="duckdb") as session:
+            for keys in ("city", "city, age", "score", "zip"):
+                sql = f"SELECT {keys}, SUM(score) AS x FROM people GROUP BY {keys} GUARANTEE k = 3"  # noqa: S608
+                groups = collect(session.prepare(sql).plan, session.engine)
+                rows = [repr(row) for row in groups.states.to_pylist()]
+                seen.append((keys, sorted(rows), groups.refused))
+    first = {keys: (rows, refused) for keys, rows, refused in seen[:4]}
+    assert all(len(rows) >= 3 and refused for rows, refused in first.values())
+    assert all(first[keys] == (rows, refused) for keys, rows, refused in seen)
 
 
 def test_a_conditional_figure_of_few_people_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from interference import Count, compare_world
+from interference import Count, compare_planned, compare_sequence, compare_world
 
 from halfmask.engines.duckdb import _database
 from halfmask.engines.postgres import Postgres
@@ -36,6 +36,23 @@ def found(count: Count) -> str:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_nothing_of_a_planted_person_shows(seed: int, count: Count) -> None:
     compare_world(seed, 8, changes=8, count=count)
+    assert not count.found, found(count)
+    assert count.failed == 0
+
+
+@pytest.mark.parametrize("seed", range(1000, 1010))
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_nothing_shows_of_many_values_under_one_plan(seed: int, count: Count) -> None:
+    """Short questions are planned once: of the plan it is asserted that no row decides it."""
+    compare_planned(seed, 12, changes=16, count=count)
+    assert not count.found, found(count)
+    assert count.failed == 0
+
+
+@pytest.mark.parametrize("seed", range(1100, 1104))
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_nothing_shows_in_five_questions_with_one_ledger(seed: int, count: Count) -> None:
+    compare_sequence(seed, 5, changes=3, count=count)
     assert not count.found, found(count)
     assert count.failed == 0
 

@@ -7,6 +7,7 @@ import random
 import re
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from functools import partial
 from math import floor, isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +16,12 @@ from questions import Grammar
 
 import halfmask as hm
 from halfmask.engines.duckdb import DuckDB
+from halfmask.engines.request import Climb
 from halfmask.errors import HalfmaskError, InternalError
+from halfmask.query.run import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from planted import World
 
@@ -59,10 +62,20 @@ class Side:
 
     def see(self, sql: str) -> dict[str, Any]:
         """Everything that the answer, or the refusal, shows."""
-        try:
-            answer = hm.query(
+        return self.seen(
+            lambda: hm.query(
                 self.given, sql, self.world.policies, ledger=self.ledger, **self.options
             )
+        )
+
+    def session(self) -> Session:
+        """A session on this side that lasts for several questions."""
+        return Session(self.given, **self.options)
+
+    def seen(self, ask: Callable[[], Any]) -> dict[str, Any]:
+        """Everything that the answer of a question shows."""
+        try:
+            answer = ask()
         except HalfmaskError as error:
             return _refusal(error)
         except Exception as error:  # noqa: BLE001 - that anything else is raised shows too
@@ -211,7 +224,13 @@ def _generalized(key: str, value: Any, kind: str, how: Any) -> Any:
 
 
 def compare_world(
-    seed: int, questions: int, engine: Any = "duckdb", *, changes: int = 1, count: Count
+    seed: int,
+    questions: int,
+    engine: Any = "duckdb",
+    *,
+    changes: int = 1,
+    deepest: int = 2,
+    count: Count,
 ) -> None:
     """Ask questions in a world and in others where the planted people have other values.
 
@@ -220,47 +239,165 @@ def compare_world(
         questions: how many.
         engine: a name, or what makes an engine of the tables.
         changes: in how many other worlds they are asked too.
+        deepest: how far operations of a question stand within each other.
         count: what was asked and found so far.
     """
-    world = make_world(seed)
-    worlds = [world, *(change_planted(world, seed * 100 + n) for n in range(changes))]
     with ExitStack() as stack:
-        sides = []
-        for one in worlds:
-            made = engine
-            if engine == "duckdb" and seed % 2:
-                # Half of the worlds stay open, half are opened anew for each question.
-                made = stack.enter_context(closing(DuckDB(one.arrow)))
-            elif not isinstance(engine, str):
-                made = stack.enter_context(engine(one.arrow))
-            sides.append(Side(one, made))
-        _ask(sides, seed, questions, count)
+        sides = _sides(stack, seed, changes, engine)
+        small = sides[0].engine == "reference"
+        grammar = Grammar(sides[0].world, seed, small=small, deepest=deepest)
+        r, earlier, left = random.Random(seed), [], 0
+        for _ in range(questions):
+            if not left and r.random() < 0.05:
+                left = r.choice([2, 3, 4])
+                for side in sides:
+                    side.ledger = hm.Ledger()
+            sql = grammar.question()
+            explained = r.random() < 0.15
+            _ask(sides, sql, tuple(earlier), seed, count, explained=explained)
+            left, earlier = max(left - 1, 0), [*earlier, sql] if left > 1 else []
+            if not left:
+                for side in sides:
+                    side.ledger = None
 
 
-def _ask(sides: list[Side], seed: int, questions: int, count: Count) -> None:
-    """Ask the same questions on all sides, some of them with a ledger of the earlier ones."""
-    grammar = Grammar(sides[0].world, seed, small=sides[0].engine == "reference")
-    r, earlier, left = random.Random(seed), [], 0
-    for _ in range(questions):
-        if not left and r.random() < 0.05:
-            left = r.choice([2, 3, 4])
-            for side in sides:
-                side.ledger = hm.Ledger()
-        sql = grammar.question()
-        first, *rest = [side.see(sql) for side in sides]
-        count.answers += len(sides)
-        plans = [side.explain(sql) for side in sides] if r.random() < 0.15 else []
-        for i, seen in enumerate(rest, start=1):
-            count.note(first)
-            differs = differences(first, seen)
-            if plans:
-                differs |= {f"EXPLAIN {n}": d for n, d in differences(plans[0], plans[i]).items()}
-            if differs:
-                count.found.append(Interference(seed, i, sql, tuple(earlier), differs))
-        left, earlier = max(left - 1, 0), [*earlier, sql] if left > 1 else []
-        if not left:
-            for side in sides:
-                side.ledger = None
+def compare_sequence(seed: int, questions: int = 5, *, changes: int = 1, count: Count) -> None:
+    """Ask one question after the other, and a like one again, with one ledger on each side."""
+    with ExitStack() as stack:
+        sides = _sides(stack, seed, changes, "duckdb", kept=True)
+        for side in sides:
+            side.ledger = hm.Ledger()
+        grammar = Grammar(sides[0].world, seed, deepest=1)
+        r, earlier = random.Random(seed), []
+        for _ in range(questions):
+            # A question that was answered once, on other rows: this is what a ledger is for.
+            sql = grammar.question()
+            if earlier and r.random() < 0.5:
+                sql = _narrowed(earlier[-1], r)
+            _ask(sides, sql, tuple(earlier), seed, count)
+            earlier.append(sql)
+
+
+def _narrowed(sql: str, r: random.Random) -> str:
+    """The same question of fewer people."""
+    condition = r.choice(["age <> 37", "salary > 1200", "city <> 'Lille'", "score < 8"])
+    if " WHERE " in sql:
+        return sql.replace(" WHERE ", f" WHERE {condition} AND ", 1)
+    for word in (" GROUP BY ", " HAVING ", " ORDER BY ", " LIMIT ", " GUARANTEE "):
+        if word in sql:
+            return sql.replace(word, f" WHERE {condition}{word}", 1)
+    return sql
+
+
+def compare_planned(
+    seed: int, questions: int, *, changes: int = 1, deepest: int = 1, count: Count
+) -> None:
+    """Plan each question once and answer it in all worlds: only questions whose plan reads no row.
+
+    A plan reads rows where a key climbs a hierarchy, which lists their values, where tables are
+    joined, and where policies of single people are brought along: ``compare_world`` asks these.
+    That plans are the same is asserted by their text for some of the questions, and that refusals
+    are for all.
+    """
+    while make_world(seed).demand == "file":
+        seed += 1_000_000
+    with ExitStack() as stack:
+        sides = _sides(stack, seed, changes, "duckdb", kept=True)
+        sessions = [stack.enter_context(side.session()) for side in sides]
+        grammar = Grammar(sides[0].world, seed, deepest=deepest)
+        r, policies, asked = random.Random(seed), sides[0].world.policies, 0
+        while asked < questions:
+            sql = grammar.question()
+            try:
+                work = sessions[0].prepare(sql, policies)
+            except HalfmaskError:
+                seen = [
+                    side.seen(partial(s.prepare, sql, policies))
+                    for side, s in zip(sides, sessions, strict=True)
+                ]
+            else:
+                if _reads_rows(work):
+                    continue
+                seen = [
+                    side.seen(partial(s.answer, work))
+                    for side, s in zip(sides, sessions, strict=True)
+                ]
+                if r.random() < 0.1:
+                    for one, session in zip(seen, sessions, strict=True):
+                        one["plan"] = _plan_text(session.prepare(sql, policies))
+            asked += 1
+            _compare(seen, sql, (), seed, count)
+
+
+def _reads_rows(work: Any) -> bool:
+    """Whether what a plan holds may come from the rows of its tables."""
+    climbs = any(isinstance(rule, Climb) for key in work.plan.request.keys for rule in key.rules)
+    return climbs or len(work.plan.scope.tables) > 1
+
+
+def _plan_text(work: Any) -> str:
+    """The plan as one text, to be held against that of another world."""
+    plan, request = work.plan, work.plan.request
+    expressions = [
+        request.source,
+        *(key.expression for key in request.keys),
+        *(request.demands or ()),
+        *(test.expression for test in request.tests),
+        *(state.expression for state in request.states),
+        *plan.splits,
+        *plan.missing,
+        *plan.split_values,
+        plan.final,
+    ]
+    shape = [key.rules for key in request.keys], request.guarantees, plan.notes, plan.repeat
+    return NUMBERED.sub(r"\1", " ".join(e.sql("duckdb") for e in expressions)) + repr(shape)
+
+
+def _sides(
+    stack: ExitStack, seed: int, changes: int, engine: Any, *, kept: bool = False
+) -> list[Side]:
+    """A world and others in which planted people have other values; half of them stay open.
+
+    ``kept``: all stay open, and sums that few people make up may be hidden.
+    """
+    world = make_world(seed, ruled=kept)
+    sides = []
+    for one in (world, *(change_planted(world, seed * 100 + n) for n in range(changes))):
+        made = engine
+        if engine == "duckdb" and (seed % 2 or kept):
+            made = stack.enter_context(closing(DuckDB(one.arrow)))
+        elif not isinstance(engine, str):
+            made = stack.enter_context(engine(one.arrow))
+        sides.append(Side(one, made))
+    return sides
+
+
+def _ask(
+    sides: list[Side],
+    sql: str,
+    earlier: tuple[str, ...],
+    seed: int,
+    count: Count,
+    *,
+    explained: bool = False,
+) -> None:
+    """Ask one question on all sides, and compare what is seen."""
+    seen = [side.see(sql) for side in sides]
+    if explained:
+        for side, one in zip(sides, seen, strict=True):
+            one |= {f"EXPLAIN {name}": value for name, value in side.explain(sql).items()}
+    _compare(seen, sql, earlier, seed, count)
+
+
+def _compare(
+    seen: list[dict[str, Any]], sql: str, earlier: tuple[str, ...], seed: int, count: Count
+) -> None:
+    count.answers += len(seen)
+    first, *rest = seen
+    for i, one in enumerate(rest, start=1):
+        count.note(first)
+        if differs := differences(first, one):
+            count.found.append(Interference(seed, i, sql, earlier, differs))
 
 
 def compare_one(seed: int, questions: int, *, count: Count) -> None:

@@ -132,6 +132,9 @@ class World:
         planted: the people whose demand cannot be met.
         demand: how their demand is stated.
         changeable: table to the columns in which planted people may have any values.
+        several: whether people have several rows.
+        visits: how many rows somebody has at most in the other table.
+        dominance: the rule by which sums are hidden that few people make up, if there is one.
     """
 
     rows: Mapping[str, list[dict[str, Any]]]
@@ -141,6 +144,7 @@ class World:
     changeable: Mapping[str, tuple[str, ...]]
     several: bool
     visits: int
+    dominance: Mapping[str, float] = field(default_factory=dict)
     tables: dict[str, hm.Table] = field(default_factory=dict, repr=False)
 
     @property
@@ -163,6 +167,8 @@ class World:
         """What the columns are."""
         people: dict[str, Any] = {"columns": ROLES["people"], "table": {"person": "id"}}
         people["policy"] = {"k": "k_i", "l": "l_i"}
+        if self.dominance:
+            people["query"] = {"dominance": dict(self.dominance)}
         visits = {"columns": ROLES["visits"], "table": {"person": "id"}}
         return {"people": people, "visits": visits, "towns": {"columns": ROLES["towns"]}}
 
@@ -189,8 +195,8 @@ class World:
         return self.tables
 
 
-def make_world(seed: int, *, people: int = 36) -> World:
-    """A random world; the same for the same seed."""
+def make_world(seed: int, *, people: int = 36, ruled: bool = False) -> World:
+    """A random world; the same for the same seed. ``ruled``: perhaps with a rule of dominance."""
     r = random.Random(seed)
     demand: Demand = r.choice(["k", "k", "k", "l", "file", "column"])
     several, visits = r.random() < 0.35, r.choice([1, 1, 3])
@@ -219,7 +225,11 @@ def make_world(seed: int, *, people: int = 36) -> World:
     }
     if demand == "column":
         changeable = {"people": ("salary",), "visits": ()}
-    return World(found, salary, planted, demand, changeable, several, visits)
+    rule: dict[str, float] = {}
+    if ruled:
+        rules = [rule, rule, rule, {"p": 10}, {"n": 2, "k": 85}]
+        rule = random.Random(f"{seed} dominance").choice(rules)
+    return World(found, salary, planted, demand, changeable, several, visits, rule)
 
 
 def _stated(r: random.Random, demand: Demand, *, hopeless: bool) -> dict[str, int]:

@@ -69,10 +69,14 @@ class Source:
 
 
 class Grammar:
-    """Draws questions on one world; ``small`` leaves out what the plain reference does not know."""
+    """Draws questions on one world.
 
-    def __init__(self, world: World, seed: int, *, small: bool = False) -> None:
-        self.world, self.r, self.small = world, random.Random(seed), small
+    ``small`` leaves out what the plain reference does not know. ``deepest`` is how far operations
+    stand within each other: short questions are planned in a fraction of the time.
+    """
+
+    def __init__(self, world: World, seed: int, *, small: bool = False, deepest: int = 2) -> None:
+        self.world, self.r, self.small, self.deepest = world, random.Random(seed), small, deepest
 
     def question(self) -> str:
         """A question under guarantees."""
@@ -86,6 +90,8 @@ class Grammar:
         text = self._select(self._source())
         if drawn < 0.06:
             return self._broken(text)
+        if drawn < 0.07:
+            return self._united(text)
         return text
 
     def plain(self) -> tuple[str, list[str], list[list[tuple[str, object]]]]:
@@ -313,6 +319,7 @@ class Grammar:
 
     def _number(self, source: Source, depth: int) -> str:
         r = self.r
+        depth = min(depth, self.deepest)
         column = r.choice(source.secret["number"])
         low, high = RANGES.get(column, (0, 50))
         constant = str(r.choice([0, 1, 2, 7, low, high, r.randint(low, high)]))
@@ -373,6 +380,7 @@ class Grammar:
 
     def _text(self, source: Source, depth: int) -> str:
         r = self.r
+        depth = min(depth, self.deepest)
         column = r.choice(source.secret["text"])
         if depth <= 0:
             return column
@@ -399,6 +407,7 @@ class Grammar:
 
     def _condition(self, source: Source, depth: int) -> str:
         r = self.r
+        depth = min(depth, self.deepest)
         column = r.choice(source.secret["number"])
         text = r.choice(source.secret["text"])
         low, high = RANGES.get(column, (0, 50))
@@ -473,6 +482,11 @@ class Grammar:
         return self.r.choice(
             ["", "SEMANTICS selective", "SEMANTICS complete", "SEMANTICS complete-greedy"]
         )
+
+    def _united(self, text: str) -> str:
+        """Two questions in one, which is refused."""
+        word = self.r.choice(["UNION", "UNION ALL", "EXCEPT", "INTERSECT"])
+        return text.replace(" GUARANTEE", f" {word} SELECT city FROM people GUARANTEE", 1)
 
     def _broken(self, text: str) -> str:
         r = self.r

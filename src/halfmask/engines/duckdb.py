@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from halfmask.engines.request import GroupMeasure, Request
 
 
+# A relation is planned when it is made and again when it is read: what is long is planned once.
+LONG = 1000
 WIDE = ("HUGEINT", "UHUGEINT", "BIGNUM", "VARINT")  # whole numbers beyond all decimals
 
 
@@ -88,6 +90,9 @@ class DuckDB(SqlEngine):
         import duckdb
 
         try:
+            if self._own and len(query) > LONG:
+                self._connection.execute(f"PREPARE hm_query AS {query}")
+                query = "EXECUTE hm_query"
             return self._connection.sql(query).to_arrow_table()
         except duckdb.Error:
             raise engine_refusal("duckdb") from None
