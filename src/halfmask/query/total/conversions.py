@@ -254,9 +254,10 @@ def _refuse_conversion(total: TotalRows, node: exp.Expr, kind: str, target: str)
 
 def _to_whole(found: Typed) -> Typed:
     value = double(clamp_number(found).node)
-    near = exp.cast(exp.Floor(this=value + literal(0.5)), "bigint")
     small = comparison_of(exp.LT, exp.Abs(this=value), literal(float(1 << 61)))
-    return Typed(guard(small, near), "integer", most=1 << 61)
+    # The guard stands within the cast: engines may compute a branch before they know its condition.
+    near = exp.cast(exp.Floor(this=guard(small, value) + literal(0.5)), "bigint")
+    return Typed(near, "integer", most=1 << 61)
 
 
 def _to_float(found: Typed) -> Typed:
