@@ -101,7 +101,11 @@ def whole_of_boolean(node: exp.Expr) -> exp.Expr:
 
 
 def guard(condition: exp.Expr, value: exp.Expr) -> exp.Expr:
-    """A value where a condition holds, else null."""
+    """A value where a condition holds, else null.
+
+    What may fail takes the guarded value, rather than being guarded itself: engines may compute a
+    branch before they know its condition.
+    """
     return case_of((condition, value))
 
 
@@ -255,7 +259,6 @@ def _refuse_conversion(total: TotalRows, node: exp.Expr, kind: str, target: str)
 def _to_whole(found: Typed) -> Typed:
     value = double(clamp_number(found).node)
     small = comparison_of(exp.LT, exp.Abs(this=value), literal(float(1 << 61)))
-    # The guard stands within the cast: engines may compute a branch before they know its condition.
     near = exp.cast(exp.Floor(this=guard(small, value) + literal(0.5)), "bigint")
     return Typed(near, "integer", most=1 << 61)
 
@@ -280,7 +283,7 @@ def _where_spelled(found: Typed, spelling: str, to: exp.DataType) -> exp.Expr:
     text = exp.Trim(this=found.node)
     pattern = exp.Literal.string(f"^{spelling}$")
     matches = exp.Paren(this=exp.RegexpLike(this=text, expression=pattern))
-    return guard(matches, exp.cast(text, to))
+    return exp.cast(guard(matches, text), to)
 
 
 def _is_true(found: Typed) -> Typed:
@@ -344,7 +347,7 @@ def _within_bits(found: Typed, bits: int) -> Typed:
         return found
     low, high = literal(-most, "bigint"), literal(most - 1, "bigint")
     inside = exp.Between(this=found.node, low=low, high=high)
-    made = guard(inside, exp.cast(exp.Paren(this=found.node), "bigint"))
+    made = exp.cast(guard(inside, found.node), "bigint")
     return Typed(made, "integer", found.constant, most)
 
 
@@ -360,13 +363,14 @@ def _to_decimal(total: TotalRows, node: exp.Expr, found: Typed) -> Typed:
         spelling = "[+-]?" + (f"[0-9]{{1,{before}}}" if before else "0")
         made = _where_spelled(found, spelling + (f"([.][0-9]{{1,{after}}})?" if after else ""), to)
     elif found.kind in ("integer", "decimal"):
-        made = exp.cast(exp.Paren(this=found.node), to)
+        value: exp.Expr = exp.Paren(this=found.node)
         before = found.decimal[0] - found.decimal[1] if found.kind == "decimal" else 0
         fits = found.most < 10 ** (digits - after) if found.kind == "integer" else False
         if not fits and not (found.kind == "decimal" and before < digits - after):
             # What is compared are doubles: a little less than the largest that fits.
             small = literal(float(10 ** (digits - after)) * (1 - 1e-9) - 1)
-            made = guard(comparison_of(exp.LT, exp.Abs(this=double(found.node)), small), made)
+            value = guard(comparison_of(exp.LT, exp.Abs(this=double(found.node)), small), value)
+        made = exp.cast(value, to)
     else:
         _refuse_conversion(total, node, found.kind, "decimal")
     return Typed(made, "decimal", found.constant, raw=True, decimal=(digits, after))
@@ -555,9 +559,9 @@ def _moved(
         exp.LTE if count > 0 else exp.GTE, start, literal_moment(end.isoformat(" "))
     )
     by = exp.Interval(this=exp.Literal.string(str(abs(count))), unit=exp.var(unit))
-    made = (exp.Add if count > 0 else exp.Sub)(this=start.copy(), expression=by)
+    made = (exp.Add if count > 0 else exp.Sub)(this=guard(inside, start.copy()), expression=by)
     to = MOMENT if kind == "timestamp" else exp.DataType.build("date")
-    return Typed(guard(inside, exp.cast(exp.Paren(this=made), to)), kind, found.constant)
+    return Typed(exp.cast(exp.Paren(this=made), to), kind, found.constant)
 
 
 def literal_moment(text: str) -> exp.Expr:

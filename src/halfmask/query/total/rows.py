@@ -347,9 +347,9 @@ def _division(total: TotalRows, node: exp.Expr) -> Typed:
     constant = left.constant and right.constant
     if isinstance(node, exp.Div):
         below = double(right.node)
-        made: exp.Expr = exp.Div(this=double(left.node), expression=below, typed=True)
         if not _is_written(node.expression):
-            made = guard(comparison_of(exp.GTE, exp.Abs(this=below), literal(LEAST)), made)
+            below = guard(comparison_of(exp.GTE, exp.Abs(this=below), literal(LEAST)), below)
+        made: exp.Expr = exp.Div(this=double(left.node), expression=below, typed=True)
         factors = left.factors + (right.factors if _is_written(node.expression) else 1)
         return _float(total, node, made, factors, constant=constant)
     if left.kind != "integer" or right.kind != "integer":
@@ -436,7 +436,7 @@ def _function(total: TotalRows, node: exp.Expr) -> Typed:
         exp.Sqrt: comparison_of(exp.GTE, value, literal(0.0)),
         exp.Exp: comparison_of(exp.LTE, exp.Abs(this=value), literal(MOST_EXPONENT)),
     }
-    made = guard(within[type(node)], type(node)(this=value))
+    made = type(node)(this=guard(within[type(node)], value))
     factors = found.factors if isinstance(node, exp.Sqrt) else 1
     return _float(total, node, made, factors, constant=found.constant)
 
@@ -451,10 +451,10 @@ def _power(total: TotalRows, node: exp.Expr) -> Typed:
         return _float(total, node, made, base.factors * times, constant=base.constant)
     exponent = total.number(node.expression)
     power = double(exponent.node)
-    logarithm = exp.Paren(this=exp.Mul(this=power, expression=exp.Ln(this=value)))
+    above = guard(comparison_of(exp.GT, value, literal(0.0)), value)
+    logarithm = exp.Paren(this=exp.Mul(this=power, expression=exp.Ln(this=above)))
     small = comparison_of(exp.LTE, exp.Abs(this=logarithm), literal(MOST_EXPONENT))
-    inside = guard(small, exp.Pow(this=value, expression=power))
-    made = guard(comparison_of(exp.GT, value, literal(0.0)), inside)
+    made = exp.Pow(this=guard(small, above), expression=power)
     constant = base.constant and exponent.constant
     return _float(total, node, made, base.factors + exponent.factors, constant=constant)
 
