@@ -142,6 +142,6 @@ def test_engines_put_people_at_the_same_levels(engine: Any) -> None:
             exact = collect_totals(ready.plan, session.engine, ready.audience).exact
         found[promise] = [(int(e.counts[0]), int(e.sums["pay"][0])) for e in exact]
     assert found == {
-        "PERSONAL EPSILON": [(2, 1000), (1, 500), (1, 500)],
-        "EPSILON 0.5": [(3, 1500)],
+        "PERSONAL EPSILON": [(2, 1_000_000), (1, 500_000), (1, 500_000)],
+        "EPSILON 0.5": [(3, 1_500_000)],
     }

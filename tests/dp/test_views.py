@@ -21,6 +21,6 @@ QUESTIONS = (
 def test_every_view_is_scaled_by_the_rows_of_a_person(limit, groups) -> None:
     one, three = (views_of(QUESTIONS, ["x"], limit, most, groups=groups) for most in (1, 3))
     assert [view.vector for view in one] == ["count", "count x", "sum x", "squares x", "tree x"]
-    assert [view.mechanism.sensitivity for view in one] == [1, 1, 1000, 1000**2, 1]
-    assert [view.mechanism.sensitivity for view in three] == [3, 3, 3000, 3 * 1000**2, 3]
+    assert [view.mechanism.sensitivity for view in one] == [1, 1, 10**6, 10**6, 1]
+    assert [view.mechanism.sensitivity for view in three] == [3, 3, 3 * 10**6, 3 * 10**6, 3]
     assert sum(view.mechanism.cost.epsilon for view in one) == 1
