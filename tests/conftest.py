@@ -58,6 +58,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_sessionfinish() -> None:
+    """Let go of it at the end."""
+    gc.unfreeze()
+
+
 @pytest.fixture(scope="module", autouse=True)
 def small_guarantees(request: pytest.FixtureRequest) -> Iterator[None]:
     """Tables small enough to check by hand are asked with k = 1 and 2: the floor is put there.

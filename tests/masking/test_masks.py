@@ -26,6 +26,7 @@ ALL = {
     "bottom-code": M.BottomCode("age", value=25),
     "round": M.Round("pay", base=100, how="random"),
     "noise": M.Noise(["pay", "age", "fee"], level=0.2, kind="correlated"),
+    "date-shift": M.DateShift("day", days=10),
     "rank-swap": M.RankSwap(["pay", "fee", "day"], within=0.1),
     "record-swap": M.RecordSwap(["region", "town"], similar="sex", household="id"),
     "shuffle": M.Shuffle("pay", given=["age"]),
@@ -39,7 +40,6 @@ ALL = {
     "hybrid": M.Hybrid(["pay", "age", "fee"], k=4),
     "anatomy": M.Anatomy("ill", l=2),
     "bucketize": M.Bucketize("ill", l=2),
-    "date-shift": M.DateShift("day", days=10),
     "cloak": M.Cloak("lat", "lon", k=4),
     "pseudonym": M.Pseudonym("id", key=KEY),
 }
