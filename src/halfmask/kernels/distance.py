@@ -392,6 +392,23 @@ def _start(one: int, two: int, held: int) -> Any:
 
 
 @kernel
+def _separation(
+    numbers: Any, sought_numbers: Any, codes: Any, sought_codes: Any, i: int, s: int, most: float
+) -> float:
+    """How far a sought row is from a row, or anything above ``most`` where it is farther."""
+    apart = 0.0
+    for c in range(codes.shape[1]):
+        if codes[i, c] != sought_codes[s, c]:
+            apart += 1.0
+            if apart > most:
+                return apart
+    for c in range(numbers.shape[1]):
+        step = numbers[i, c] - sought_numbers[s, c]
+        apart += step * step
+    return apart
+
+
+@kernel
 def nearest_share(
     numbers: NDArray[np.float64],
     sought_numbers: NDArray[np.float64],
@@ -410,24 +427,14 @@ def nearest_share(
     """
     hits = 0.0
     for s in range(len(own)):
-        best = np.inf
+        best = _separation(numbers, sought_numbers, codes, sought_codes, own[s], s, np.inf)
         ties = 0
-        mine = False
         for i in range(numbers.shape[0]):
-            apart = 0.0
-            for c in range(codes.shape[1]):
-                if codes[i, c] != sought_codes[s, c]:
-                    apart += 1.0
-            if apart > best + 1e-12:
-                continue
-            for c in range(numbers.shape[1]):
-                step = numbers[i, c] - sought_numbers[s, c]
-                apart += step * step
-            if apart < best - 1e-12:
-                best, ties, mine = apart, 1, i == own[s]
-            elif apart <= best + 1e-12:
-                ties += 1
-                mine = mine or i == own[s]
-        if mine:
+            apart = _separation(numbers, sought_numbers, codes, sought_codes, i, s, best + 1e-12)
+            if apart < best - 1e-12:  # somebody else is nearer
+                ties = 0
+                break
+            ties += apart <= best + 1e-12
+        if ties:
             hits += 1.0 / ties
     return hits
