@@ -238,6 +238,8 @@ BOTH = schema(zip={"role": "quasi", "hierarchy": {"intervals": [5, 25]}})
 def test_a_release_is_cut_and_says_so():
     release = hm.anonymize(hm.read(large(), BOTH), hm.MConfidentiality(2, "ill"))
     assert release.method == "confidential"
+    (verdict,) = release.guarantee.verdicts
+    assert (verdict.holds, verdict.required, verdict.achieved) == (True, 2, 2)  # no more is claimed
     assert release.classes.count > 2
     assert release.loss < 0.9
     rows = release.to_arrow()

@@ -101,9 +101,10 @@ class MConfidentiality(Model):
         return pass_empty(classes, _most(classes, self.column) * self.m <= classes.rows)
 
     def check(self, classes: Classes) -> Verdict:
-        """Return the verdict of the classes alone; achieved is the largest m that all satisfy."""
+        """Return the verdict of the classes alone; more than ``m`` is never said to be achieved."""
         live = occupied_classes(classes)
         reached = classes.rows[live] // np.maximum(_most(classes, self.column)[live], 1)
+        reached = np.minimum(reached, self.m)
         return judge(
             self,
             classes,
