@@ -230,7 +230,7 @@ def test_a_schema_is_put_on_rows_that_stay(files):
 @pytest.mark.parametrize(
     ("how", "error", "words"),
     [
-        ({"engine": "abacus"}, ParameterError, "duckdb, postgres or memory"),
+        ({"engine": "abacus"}, ParameterError, "duckdb, postgres, spark or memory"),
         ({"engine": "postgres"}, ParameterError, "postgres:// address"),
         ({"table": "people"}, ParameterError, "only databases"),
         ({"engine": "duckdb", "schema": {"nothing": "quasi"}}, SchemaError, "'nothing'"),

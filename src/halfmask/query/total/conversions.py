@@ -116,11 +116,12 @@ def comparison_of(kind: type[exp.Expr], left: exp.Expr, right: exp.Expr) -> exp.
 
 def _clamped(node: exp.Expr, most: int) -> exp.Expr:
     high, low = literal(most, "bigint"), literal(-most, "bigint")
-    return case_of(
+    inside = case_of(
         (comparison_of(exp.GT, node, high), high),
         (comparison_of(exp.LT, node, low), low),
-        other=in_brackets(node, "bigint"),
+        other=exp.Paren(this=node),
     )
+    return in_brackets(inside, "bigint")
 
 
 def _between(node: exp.Expr) -> exp.Expr:
