@@ -187,6 +187,7 @@ class Bins:
             days = random.integers(low.astype(np.int64), np.maximum(high, low + 1).astype(np.int64))
             drawn_days = pa.array(days.astype(np.int32), mask=absent).cast(pa.date32())
             return drawn_days if kind is None else drawn_days.cast(kind)
+        drawn: NDArray[Any]
         if self.integer or (kind is not None and pa.types.is_integer(kind)):
             first = np.ceil(low).astype(np.int64)
             stop = np.where(at == len(edges) - 2, np.floor(high) + 1, np.ceil(high))

@@ -354,11 +354,11 @@ def _all_pairs(c: Columns, found: Found, _: int = 0) -> None:
         np.minimum.at(best, under, found.ranks[over])
         found.best[:] = np.where(best == none, -1, best)
     if len(found.ends):
-        held = np.bincount(over, minlength=len(found.ends))
+        sizes = np.bincount(over, minlength=len(found.ends))
         if len(found.fits):
-            turn = np.arange(len(over)) - np.repeat(np.cumsum(held) - held, held)
+            turn = np.arange(len(over)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
             found.fits[found.ends[over] + turn] = under
-        found.ends[:] += held
+        found.ends[:] += sizes
 
 
 def _pairs(c: Columns, *_: Any) -> int:

@@ -204,7 +204,9 @@ def write_release(
     columns = dict(record.schema.columns)
     for name in text_forms(rows, given):
         form = given[name].form
-        columns[name] = replace(columns[name], **{"decimal" if form == "," else "format": form})
+        column = columns[name]
+        comma = form == ","
+        columns[name] = replace(column, decimal=form) if comma else replace(column, format=form)
     split = text_delimiter(path, given)
     schema = replace(record.schema, columns=columns, delimiter=None if split in ",\t" else split)
     record = replace(record, schema=schema)
