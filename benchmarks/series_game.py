@@ -174,7 +174,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--plain", type=int, default=100)
     options.add_argument("--met", type=int, default=20)
-    options.add_argument("--histories", type=int, default=300)
+    options.add_argument("--histories", type=int, default=200)
     given = options.parse_args()
     faults = 0
     for kind, (planted, found) in plain(given.plain).items():
