@@ -72,7 +72,7 @@ class Anonymizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         settings: dict[str, Any] = {"metric": self.metric, "time_limit": self.time_limit}
         settings |= {"demands": self.demands}
         release = anonymize(table, *self.models, method="optimal", **settings)
-        self.recoding_ = release.recoding
+        self.recoding_: Any = release.recoding
         self.feature_names_in_ = np.array(table.column_names, dtype=object)
         self.n_features_in_ = len(table.column_names)
         self._out = list(published_columns(table))
