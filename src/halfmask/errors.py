@@ -221,14 +221,18 @@ class InfeasibleDemandsError(UnsatisfiableError):
         stated = " and ".join(f"'{column}'" for column in self.columns)
         where = f" (policy column {stated})" if stated else ""
         share = -(-len(self.rows) * 10_000 // max(total, 1)) / 10_000
+        if self.feasible:
+            served = f"The other {self.feasible} are the largest set that can be served: "
+            served += remedy.format(share=share) + (", or " if remedy else "")
+        else:
+            served = "Nobody can be served: ask for less, or "
         super().__init__(
             f"{len(self.rows)} of {total} people demand more{where} than the table can give: rows "
             f"{named}{more}, counted from 0.",
             suppressed=len(self.rows),
             advice=(
-                f"The other {self.feasible} are the largest set that can be served: "
-                f"{remedy.format(share=share)}{', ' if remedy else ''}or add rows; only the "
-                "controller may set demands aside: demands='ignore', or --ignore-demands.",
+                f"{served}add rows; only the controller may set demands aside: demands='ignore', "
+                "or --ignore-demands.",
             ),
         )
 

@@ -47,8 +47,8 @@ def spend(ledger: Path, table: Any, policies: Any, schema: Any = None) -> None:
 GIVEN: dict[str, Any] = {
     "none": None,
     "by person": {"people": {"1": {"epsilon": 0.5}}},
-    "for all": {"epsilon": 1},
-    "of a column": {"columns": {"pay": {"epsilon": 1}}},
+    "for all": {"epsilon": 10},
+    "of a column": {"columns": {"pay": {"epsilon": 10}}},
     "by column": {"epsilon": "own"},
 }
 
@@ -56,7 +56,7 @@ GIVEN: dict[str, Any] = {
 def test_one_ledger_serves_all_verbs_with_and_without_policies(tmp_path: Path) -> None:
     """Before, a question with demands keyed by person was one of another table."""
     table = hm.read(
-        {**PEOPLE, "own": [1.0] * 60}, {**SCHEMA, "columns": {**COLUMNS, "own": "drop"}}
+        {**PEOPLE, "own": [10.0] * 60}, {**SCHEMA, "columns": {**COLUMNS, "own": "drop"}}
     )
     ledger = tmp_path / "people.ledger"
     hm.BudgetLedger.create(ledger, Pure(10))

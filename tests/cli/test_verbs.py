@@ -130,7 +130,8 @@ def test_where_nobody_demands_anything_a_promise_must_be_named(halfmask, tmp_pat
     [
         (["--l", "disease"], "COLUMN=NUMBER"),
         (["--l", "disease=many"], "number"),
-        (["--t", "disease=0.2:equal:value:more"], "COLUMN=NUMBER"),
+        (["--t", "disease=0.2:equal:value:release:more"], "COLUMN=NUMBER"),
+        (["--t", "disease=0.2:equal:value:more"], "release, original"),
         (["--alpha", "disease=0.5"], "--k"),
         (["--k-map", "3"], "--population"),
         (["--k", "0"], "k"),

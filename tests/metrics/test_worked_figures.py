@@ -76,7 +76,7 @@ def test_e3_distance_of_each_class(name):
     values, kind, hierarchy, expected = DISTANCES[name]
     held = classes_of(Tuples.of(classed(values, hierarchy)), ["q"], columns=["s"]).histograms["s"]
     distance = getattr(t_closeness, kind if kind == "hierarchical" else f"{kind}_distance")
-    moved, full = distance(held, "s")
+    moved, full = distance(held, held.totals(), "s")
     assert (moved.astype(float) / full.astype(float)).tolist() == close(list(expected))
 
 

@@ -178,11 +178,11 @@ def test_engines_find_the_same_levels_whatever_the_demands_are(kind: str, reques
     sql = "SELECT city, SUM(pay) AS s, MEDIAN(pay) AS m FROM people WHERE city = 'Arras' "
     sql += "GROUP BY city WITH "
     assert exact_part(engine, f"{sql} PERSONAL EPSILON") == [
-        ([2, 0], [1000, 0], [2, 0]),
-        ([1, 0], [500, 0], [1, 0]),
-        ([1, 0], [500, 0], [1, 0]),
+        ([2, 0], [1_000_000, 0], [2, 0]),
+        ([1, 0], [500_000, 0], [1, 0]),
+        ([1, 0], [500_000, 0], [1, 0]),
     ]
-    assert exact_part(engine, f"{sql} EPSILON 0.5") == [([3, 0], [1500, 0], [3, 0])]
+    assert exact_part(engine, f"{sql} EPSILON 0.5") == [([3, 0], [1_500_000, 0], [3, 0])]
     engine.close()
 
 

@@ -115,7 +115,8 @@ def test_faults_of_all_columns_come_together() -> None:
 def test_hierarchies_of_others_making_are_checked_too() -> None:
     maps = np.array([[0, 1, 2], [0, 0, 1], [0, 1, 1]], dtype=np.int32)
     leaves = tuple(np.ones(n, dtype=np.int64) for n in (3, 2, 2))
-    bad = Hierarchy(maps, ([1, 2, 3], ["a", "b"], ["x", "y"]), leaves, 3)
+    beneath = tuple(np.zeros(n, dtype=np.int64) for n in (3, 2, 2))
+    bad = Hierarchy(maps, ([1, 2, 3], ["a", "b"], ["x", "y"]), leaves, 3, beneath)
     faults = hierarchy_faults("c", bad, 3, opened=False)
     assert "share a label at level 1 but not at level 2" in faults[0]
     assert "the coarsest level has 2 labels" in faults[1]

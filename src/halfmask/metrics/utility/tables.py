@@ -210,7 +210,7 @@ def _statistics(rows: NDArray[np.float64], counts: Counts) -> dict[str, NDArray[
 def _factors(correlation: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
     """What the first principal component makes of each column; empty where there is no first."""
     sizes, axes = np.linalg.eigh(correlation)
-    if len(sizes) < 2 or sizes[-1] - sizes[-2] < _ALIKE * sizes[-1]:
+    if len(sizes) < 2 or sizes[-1] <= _ALIKE or sizes[-1] - sizes[-2] < _ALIKE * sizes[-1]:
         return {}
     axis, root = axes[:, -1], np.sqrt(sizes[-1])
     loading = axis * root
