@@ -128,3 +128,12 @@ def test_no_private_table_fails_on_a_planted_value(odd: str, method: str) -> Non
     for epsilon in (1, "personal"):
         made = lambda e=epsilon: hm.synthesize(asked, method, epsilon=e, domains=domains)  # noqa: E731
         assert outcome(made) == "an answer"
+
+
+@pytest.mark.parametrize("pay", [1.7e308, -1e308, 1e22, float("inf"), 5e-324])
+def test_one_number_does_not_keep_a_table_from_being_described(pay: float) -> None:
+    """Before, widths above what a hierarchy takes were proposed, and the service opened nothing."""
+    planted = hm.read(rows({"pay": pay}).select(["city", "pay"]), schema=hm.Schema())
+    proposal = hm.describe(planted).to_schema()
+    assert len(hm.read(planted.arrow, proposal)) == PEOPLE
+    assert proposal.columns["pay"].kind == "numeric"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _KEYS = ("widths", "origin", "bounds", "top")
 _FAR = 2**53  # beyond this many intervals from the origin a float no longer tells neighbours apart
-_LARGE = 2**62  # sums of whole numbers below this fit a machine word
+MOST_WIDTH = 2**62  # sums of whole numbers below this fit a machine word
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +60,9 @@ class Intervals:
             raise HierarchyError(*faults)
 
     def _width_faults(self) -> list[str]:
-        if not all(_is_number(width) and 0 < width < _LARGE for width in self.widths):
+        if not all(_is_number(width) and 0 < width < MOST_WIDTH for width in self.widths):
             return ["hierarchy intervals: widths must be numbers above 0 and below 2**62."]
-        if not _is_number(self.origin) or abs(self.origin) >= _LARGE:
+        if not _is_number(self.origin) or abs(self.origin) >= MOST_WIDTH:
             return ["hierarchy intervals: origin must be a number within 2**62."]
         return [
             f"hierarchy intervals: width {coarse} is not a multiple of width {fine}, so the levels"
@@ -142,7 +142,7 @@ class Intervals:
 
 def _index(column: str, numbers: NDArray[Any], origin: Fraction, width: Fraction) -> NDArray[Any]:
     """The number of the interval that holds each value; exact for the bounds as printed."""
-    small = bool(np.all((numbers > -_LARGE) & (numbers < _LARGE)))
+    small = bool(np.all((numbers > -MOST_WIDTH) & (numbers < MOST_WIDTH)))
     if small and numbers.dtype.kind == "i" and origin.denominator == 1 and width.denominator == 1:
         return np.asarray((numbers - int(origin)) // int(width))
     place = np.floor((numbers.astype(np.float64) - float(origin)) / float(width))

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from halfmask.table.classes import codes_of
 from halfmask.table.hierarchies import Dates, Flat, Intervals, Mask, Ordered
+from halfmask.table.hierarchies.intervals import MOST_WIDTH
 from halfmask.table.proposals.vocabulary import words_of
 from halfmask.table.values import dictionary_of, is_text
 
@@ -197,7 +198,8 @@ def _numbers(values: pa.Array) -> Shape:
     span = ends["max"].as_py() - ends["min"].as_py()
     if not math.isfinite(span):
         return Shape("numeric", Flat(), "numbers, some of them infinite: kept or hidden")
-    widths = _merging(numbers.to_numpy(zero_copy_only=False), nice_widths(span, whole=whole))
+    fit = [width for width in nice_widths(span, whole=whole) if width < MOST_WIDTH]
+    widths = _merging(numbers.to_numpy(zero_copy_only=False), fit)
     if not widths:
         return Shape("numeric", Flat(), "numbers that no round interval merges: kept or hidden")
     said = ", ".join(map(str, widths))
