@@ -277,6 +277,9 @@ def test_conditions_hold_of_values(written, values, expected):
     assert Condition.of("c", written).holds(values).tolist() == expected
 
 
+INCOME = Bins((1, 10, 20), missing=True, special=(0, 99))
+
+
 @pytest.mark.parametrize(
     ("written", "domain", "expected"),
     [
@@ -285,10 +288,66 @@ def test_conditions_hold_of_values(written, values, expected):
         ({"below": 20}, Bins((0, 10, 20, 30)), [True, True, False]),
         ({"from": 20}, Bins((0, 10, 20, 30), missing=True), [False, False, True, False]),
         (None, Bins((0, 10, 20), missing=True), [False, False, True]),
+        ({"from": 1, "below": 10}, INCOME, [False, True, False, False, False]),
+        ({"below": 10}, INCOME, [True, True, False, False, False]),
+        ({"from": 10}, INCOME, [False, False, True, True, False]),
+        (0, INCOME, [True, False, False, False, False]),
+        ([99, "0"], INCOME, [True, False, False, True, False]),
+        ([None, 99], INCOME, [False, False, False, True, True]),
+        (None, INCOME, [False, False, False, False, True]),
+        ({"from": 0, "below": 10}, Bins((0, 10, 20), special=(3,)), [True, False, True]),
     ],
 )
 def test_conditions_hold_of_codes(written, domain, expected):
     assert Condition.of("c", written).codes(domain).tolist() == expected
+
+
+@pytest.mark.parametrize("written", [1, [0, 5], [0, "x"]])
+def test_single_values_that_do_not_stand_alone_are_refused(written):
+    with pytest.raises(SchemaError, match="cut into intervals"):
+        Condition.of("c", written).codes(INCOME)
+    with pytest.raises(SchemaError, match="cut into intervals"):
+        Condition.of("c", [0, None]).codes(Bins((1, 10), special=(0,)))
+
+
+def earners(impossible=None):
+    """Three in ten earn nothing; the others from 1 to 99."""
+    random = np.random.default_rng(0)
+    earns = np.where(random.random(500) < 0.3, 0, random.integers(1, 100, 500))
+    columns = {"sex": random.choice(["m", "f"], 500), "income": earns}
+    schema = {"columns": dict.fromkeys(columns, "quasi")}
+    return hm.read(pa.table(columns), schema | ({"impossible": impossible} if impossible else {}))
+
+
+EARNED = {"sex": ["m", "f"], "income": {"low": 1, "high": 100, "bins": 9, "special": [0]}}
+
+
+@pytest.mark.parametrize("method", ["marginals", "histogram"])
+@pytest.mark.parametrize(
+    ("given", "least", "most"),
+    [({"from": 1, "below": 12}, 1, 11), ({"below": 12}, 0, 11), ({"from": 1}, 1, 100), (0, 0, 0)],
+)
+def test_numbers_that_stand_alone_are_told_from_the_range(method, given, least, most):
+    made = hm.synthesize(
+        earners(), method, epsilon=1, domains=EARNED, rows=50, given={"income": given}
+    )
+    rows = made.to_arrow()["income"].to_pylist()
+    assert len(rows) == 50
+    assert all(least <= one <= most for one in rows)
+
+
+@pytest.mark.parametrize("income", [{"from": 1}, 0])
+def test_numbers_that_stand_alone_may_be_impossible(income):
+    table = earners([{"sex": "m", "income": income}])
+    made = hm.synthesize(table, epsilon=1, domains=EARNED).to_arrow().to_pylist()
+    assert {one["income"] == 0 for one in made if one["sex"] == "m"} == {income != 0}
+    assert {one["income"] == 0 for one in made if one["sex"] == "f"} == {False, True}
+
+
+def test_a_mask_of_another_length_is_not_used(monkeypatch):
+    monkeypatch.setattr(Condition, "codes", lambda *_: np.array([True]))
+    with pytest.raises(InternalError, match="every code"):
+        draw_limits([], {"a": 1}, {"a": Values((0, 1))})
 
 
 def test_the_end_of_the_last_interval_belongs_to_it():

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.dp.conditions import condition_words, conditions_of, impossible_of, occurs
-from halfmask.errors import SchemaError, UnsatisfiableError
+from halfmask.errors import InternalError, SchemaError, UnsatisfiableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -67,6 +67,8 @@ class DrawLimits:
         held = {one.column: one.codes(domains[one.column]) for one in given}
         if not all(mask.any() for mask in held.values()):
             raise SchemaError("What is given lies outside the domain of its column.")
+        if any(len(m) != len(domains[n]) for one in (*zeros, held) for n, m in one.items()):
+            raise InternalError("A condition does not tell of every code of its column.")
         row = _possible_row(zeros, held, {name: len(domain) for name, domain in domains.items()})
         if row is None:
             raise SchemaError(
