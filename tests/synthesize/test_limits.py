@@ -344,6 +344,45 @@ def test_numbers_that_stand_alone_may_be_impossible(income):
     assert {one["income"] == 0 for one in made if one["sex"] == "f"} == {False, True}
 
 
+def parents(impossible=None):
+    random = np.random.default_rng(1)
+    columns = {"sex": random.choice(["m", "f"], 500), "kids": random.integers(0, 11, 500)}
+    schema = {"columns": dict.fromkeys(columns, "quasi")}
+    return hm.read(pa.table(columns), schema | ({"impossible": impossible} if impossible else {}))
+
+
+@pytest.mark.parametrize("method", ["histogram", "marginals"])
+def test_more_intervals_than_whole_numbers(method):
+    """20 intervals from 0 to 10: nothing is drawn for one that would hold no whole number."""
+    domains = {"sex": ["m", "f"], "kids": {"low": 0, "high": 10}}
+    made = hm.synthesize(
+        parents(), method, epsilon=1, domains=domains, rows=200, given={"kids": {"below": 1}}
+    )
+    assert set(made.to_arrow()["kids"].to_pylist()) == {0}
+    table = parents([{"sex": "m", "kids": {"from": 1}}])
+    made = hm.synthesize(table, method, epsilon="0.1", domains=domains).to_arrow()
+    assert {one["kids"] for one in made.to_pylist() if one["sex"] == "m"} == {0}
+
+
+@pytest.mark.parametrize(
+    "kids",
+    [
+        {"edges": [0, 0.5, 1, 10], "integer": True},
+        {"low": 1, "high": 10, "bins": 3, "special": [0.5], "integer": True},
+    ],
+)
+@pytest.mark.parametrize("impossible", [None, [{"sex": "m", "kids": {"from": 1}}]])
+def test_a_condition_that_no_whole_number_could_keep_costs_nothing(kids, impossible):
+    keeper = hm.Accountant(Pure(1))
+    how = {} if impossible else {"rows": 5, "given": {"kids": {"from": 1}}}
+    with pytest.raises(SchemaError, match="'kids' has whole numbers"):
+        hm.synthesize(
+            parents(impossible), epsilon=1, accountant=keeper,
+            domains={"sex": ["m", "f"], "kids": kids}, **how,
+        )  # fmt: skip
+    assert keeper.remaining == Pure(1)
+
+
 def test_a_mask_of_another_length_is_not_used(monkeypatch):
     monkeypatch.setattr(Condition, "codes", lambda *_: np.array([True]))
     with pytest.raises(InternalError, match="every code"):

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.dp.conditions import condition_words, conditions_of, impossible_of, occurs
+from halfmask.dp.domain import Bins
 from halfmask.errors import InternalError, SchemaError, UnsatisfiableError
 
 if TYPE_CHECKING:
@@ -63,6 +64,14 @@ class DrawLimits:
         Raises:
             SchemaError: a condition does not fit its domain, or no row is possible.
         """
+        for one in (*(one for combination in impossible for one in combination), *given):
+            domain = domains[one.column]
+            if isinstance(domain, Bins) and not domain.drawable:
+                raise SchemaError(
+                    f"Column {one.column!r} has whole numbers, and its domain an interval or a "
+                    "special number without one, of which nothing can be drawn that keeps the "
+                    "condition on it: declare whole edges and numbers, or integer = false."
+                )
         zeros = tuple({one.column: one.codes(domains[one.column]) for one in c} for c in impossible)
         held = {one.column: one.codes(domains[one.column]) for one in given}
         if not all(mask.any() for mask in held.values()):
