@@ -383,6 +383,32 @@ def test_a_condition_that_no_whole_number_could_keep_costs_nothing(kids, impossi
     assert keeper.remaining == Pure(1)
 
 
+@pytest.mark.parametrize(
+    ("domain", "written"),
+    [
+        ({"low": "1980-01-01", "high": "2000-01-01", "bins": 10}, {"from": 1990}),
+        ({"low": 20, "high": 80, "bins": 6}, {"from": "1970-01-01"}),
+        ({"low": 20, "high": 80, "bins": 6}, {"below": datetime.date(1970, 1, 21)}),
+        (["1980-01-01", "1990-01-01"], {"from": 1985}),
+        ([1980, 1990], {"from": "1985-01-01"}),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("declared", [False, True])
+def test_a_range_of_another_kind_than_its_domain_costs_nothing(domain, written, declared):
+    schema = {"columns": {"sex": "quasi", "born": "quasi"}}
+    how = {"impossible": [{"sex": "m", "born": written}]} if declared else {}
+    table = hm.read(pa.table({"sex": ["m", "f"] * 50, "born": [30, 40] * 50}), schema | how)
+    keeper = hm.Accountant(Pure(1))
+    given = {} if declared else {"rows": 5, "given": {"born": written}}
+    with pytest.raises(SchemaError, match="condition on column 'born' is of"):
+        hm.synthesize(
+            table, epsilon=1, accountant=keeper, domains={"sex": ["m", "f"], "born": domain},
+            **given,
+        )  # fmt: skip
+    assert keeper.remaining == Pure(1)
+
+
 def test_a_mask_of_another_length_is_not_used(monkeypatch):
     monkeypatch.setattr(Condition, "codes", lambda *_: np.array([True]))
     with pytest.raises(InternalError, match="every code"):

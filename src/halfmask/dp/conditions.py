@@ -104,7 +104,8 @@ class Condition:
         """Per public code of the column, whether the condition holds of it.
 
         Raises:
-            SchemaError: the domain does not list a value, or the range cuts one of its intervals.
+            SchemaError: the domain does not list a value, the range cuts one of its intervals, or
+                one is of dates and the other of numbers.
         """
         if not isinstance(domain, Bins):
             return self._listed(domain.values)
@@ -125,6 +126,8 @@ class Condition:
 
     def _intervals(self, domain: Bins) -> list[bool]:
         """Per interval, whether it lies in the range."""
+        if self.date != domain.date:
+            raise self._other_kind()
         edges = np.array(domain.edges, dtype=np.float64)
         starts, ends = edges[:-1], edges[1:].copy()
         ends[-1] = np.nextafter(ends[-1], np.inf)  # the last interval is closed
@@ -136,6 +139,13 @@ class Condition:
             )
         return [bool(one) for one in inside]
 
+    def _other_kind(self) -> SchemaError:
+        return SchemaError(
+            f"The range in the condition on column {self.column!r} is of "
+            f"{'dates' if self.date else 'numbers'}, and its domain is not: write the bounds as "
+            "the domain does."
+        )
+
     def _numbers(self, numbers: Sequence[float]) -> list[bool]:
         return [self.low <= number < self.high for number in numbers]
 
@@ -143,6 +153,8 @@ class Condition:
         keys = [value_key(value) for value in values]
         if self.keys is None:
             numbers = [_place(key, date=self.date) for key in keys]
+            if np.isnan(numbers).all():
+                raise self._other_kind()
             return np.array(self._numbers(numbers), dtype=bool)
         if not self.keys <= set(keys):
             raise SchemaError(
