@@ -64,6 +64,62 @@ def test_drawn_numbers_lie_inside_their_interval() -> None:
     assert pa.types.is_floating(real.type)
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "count", "edges"),
+    [
+        (0, 10, 20, (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)),
+        (0, 9, 6, (0, 2, 3, 5, 6, 8, 9)),
+        (0, 1, 20, (0, 1)),
+        (17, 90, 2, (17, 54, 90)),
+        (0.25, 2.5, 9, (0.25, 1, 2, 2.5)),
+    ],
+)
+def test_intervals_of_whole_numbers_end_at_whole_numbers(low, high, count, edges) -> None:
+    bins = Bins.even(low, high, count, integer=True)
+    assert bins.edges == edges
+
+
+@pytest.mark.parametrize("count", range(1, 25))
+def test_whole_numbers_keep_their_interval(count) -> None:
+    """Two of them share one of whole edges where they share one of equal width."""
+    found = Bins.even(0, 11, count, integer=True).encode(pa.array(range(11)))
+    equal = [number * count // 11 for number in range(11)]
+    assert (np.diff(found) > 0).tolist() == (np.diff(equal) > 0).tolist()
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 10, 13, 20, 40])
+def test_every_whole_number_is_drawn_from_its_own_interval(count) -> None:
+    bins = Bins.even(0, 10, count, integer=True)
+    codes = np.arange(len(bins)).repeat(200)
+    drawn = bins.decode(codes, np.random.default_rng(0))
+    assert bins.encode(drawn).tolist() == codes.tolist()
+    assert set(drawn.to_pylist()) == set(range(11))
+    assert bins.drawable
+
+
+def test_no_number_that_stands_alone_is_drawn_from_an_interval() -> None:
+    bins = Bins((0, 4, 8, 12), integer=True, special=(1, 2, 4, 12, 20))
+    assert bins.drawable
+    drawn = bins.decode(np.array([0, 1, 2] * 300), np.random.default_rng(0)).to_pylist()
+    assert [set(drawn[place::3]) for place in range(3)] == [{0, 3}, {5, 6, 7}, {8, 9, 10, 11}]
+
+
+@pytest.mark.parametrize(
+    ("bins", "drawable"),
+    [
+        (Bins((0, 0.5, 1.5), integer=True), True),
+        (Bins((0, 0.5, 1, 2), integer=True), False),
+        (Bins((0, 0.5, 1, 2)), True),
+        (Bins((0, 0.2, 0.5), integer=True), False),
+        (Bins((0, 1, 2), integer=True, special=(0,)), False),
+        (Bins((0, 1, 2), integer=True, special=(2,)), True),
+        (Bins((1, 2), integer=True, special=(0.5,)), False),
+    ],
+)
+def test_domains_of_which_some_code_has_no_whole_number(bins, drawable) -> None:
+    assert bins.drawable is drawable
+
+
 def test_every_shape_of_a_declaration() -> None:
     assert domain_of("x", range(3)) == Values((0, 1, 2), ordered=True)
     assert domain_of("x", {"edges": [0, 1, 5]}) == Bins((0.0, 1.0, 5.0), integer=True)

@@ -277,6 +277,9 @@ def test_conditions_hold_of_values(written, values, expected):
     assert Condition.of("c", written).holds(values).tolist() == expected
 
 
+INCOME = Bins((1, 10, 20), missing=True, special=(0, 99))
+
+
 @pytest.mark.parametrize(
     ("written", "domain", "expected"),
     [
@@ -285,10 +288,131 @@ def test_conditions_hold_of_values(written, values, expected):
         ({"below": 20}, Bins((0, 10, 20, 30)), [True, True, False]),
         ({"from": 20}, Bins((0, 10, 20, 30), missing=True), [False, False, True, False]),
         (None, Bins((0, 10, 20), missing=True), [False, False, True]),
+        ({"from": 1, "below": 10}, INCOME, [False, True, False, False, False]),
+        ({"below": 10}, INCOME, [True, True, False, False, False]),
+        ({"from": 10}, INCOME, [False, False, True, True, False]),
+        (0, INCOME, [True, False, False, False, False]),
+        ([99, "0"], INCOME, [True, False, False, True, False]),
+        ([None, 99], INCOME, [False, False, False, True, True]),
+        (None, INCOME, [False, False, False, False, True]),
+        ({"from": 0, "below": 10}, Bins((0, 10, 20), special=(3,)), [True, False, True]),
     ],
 )
 def test_conditions_hold_of_codes(written, domain, expected):
     assert Condition.of("c", written).codes(domain).tolist() == expected
+
+
+@pytest.mark.parametrize("written", [1, [0, 5], [0, "x"]])
+def test_single_values_that_do_not_stand_alone_are_refused(written):
+    with pytest.raises(SchemaError, match="cut into intervals"):
+        Condition.of("c", written).codes(INCOME)
+    with pytest.raises(SchemaError, match="cut into intervals"):
+        Condition.of("c", [0, None]).codes(Bins((1, 10), special=(0,)))
+
+
+def earners(impossible=None):
+    """Three in ten earn nothing; the others from 1 to 99."""
+    random = np.random.default_rng(0)
+    earns = np.where(random.random(500) < 0.3, 0, random.integers(1, 100, 500))
+    columns = {"sex": random.choice(["m", "f"], 500), "income": earns}
+    schema = {"columns": dict.fromkeys(columns, "quasi")}
+    return hm.read(pa.table(columns), schema | ({"impossible": impossible} if impossible else {}))
+
+
+EARNED = {"sex": ["m", "f"], "income": {"low": 1, "high": 100, "bins": 9, "special": [0]}}
+
+
+@pytest.mark.parametrize("method", ["marginals", "histogram"])
+@pytest.mark.parametrize(
+    ("given", "least", "most"),
+    [({"from": 1, "below": 12}, 1, 11), ({"below": 12}, 0, 11), ({"from": 1}, 1, 100), (0, 0, 0)],
+)
+def test_numbers_that_stand_alone_are_told_from_the_range(method, given, least, most):
+    made = hm.synthesize(
+        earners(), method, epsilon=1, domains=EARNED, rows=50, given={"income": given}
+    )
+    rows = made.to_arrow()["income"].to_pylist()
+    assert len(rows) == 50
+    assert all(least <= one <= most for one in rows)
+
+
+@pytest.mark.parametrize("income", [{"from": 1}, 0])
+def test_numbers_that_stand_alone_may_be_impossible(income):
+    table = earners([{"sex": "m", "income": income}])
+    made = hm.synthesize(table, epsilon=1, domains=EARNED).to_arrow().to_pylist()
+    assert {one["income"] == 0 for one in made if one["sex"] == "m"} == {income != 0}
+    assert {one["income"] == 0 for one in made if one["sex"] == "f"} == {False, True}
+
+
+def parents(impossible=None):
+    random = np.random.default_rng(1)
+    columns = {"sex": random.choice(["m", "f"], 500), "kids": random.integers(0, 11, 500)}
+    schema = {"columns": dict.fromkeys(columns, "quasi")}
+    return hm.read(pa.table(columns), schema | ({"impossible": impossible} if impossible else {}))
+
+
+@pytest.mark.parametrize("method", ["histogram", "marginals"])
+def test_more_intervals_than_whole_numbers(method):
+    """20 intervals from 0 to 10: nothing is drawn for one that would hold no whole number."""
+    domains = {"sex": ["m", "f"], "kids": {"low": 0, "high": 10}}
+    made = hm.synthesize(
+        parents(), method, epsilon=1, domains=domains, rows=200, given={"kids": {"below": 1}}
+    )
+    assert set(made.to_arrow()["kids"].to_pylist()) == {0}
+    table = parents([{"sex": "m", "kids": {"from": 1}}])
+    made = hm.synthesize(table, method, epsilon="0.1", domains=domains).to_arrow()
+    assert {one["kids"] for one in made.to_pylist() if one["sex"] == "m"} == {0}
+
+
+@pytest.mark.parametrize(
+    "kids",
+    [
+        {"edges": [0, 0.5, 1, 10], "integer": True},
+        {"low": 1, "high": 10, "bins": 3, "special": [0.5], "integer": True},
+    ],
+)
+@pytest.mark.parametrize("impossible", [None, [{"sex": "m", "kids": {"from": 1}}]])
+def test_a_condition_that_no_whole_number_could_keep_costs_nothing(kids, impossible):
+    keeper = hm.Accountant(Pure(1))
+    how = {} if impossible else {"rows": 5, "given": {"kids": {"from": 1}}}
+    with pytest.raises(SchemaError, match="'kids' has whole numbers"):
+        hm.synthesize(
+            parents(impossible), epsilon=1, accountant=keeper,
+            domains={"sex": ["m", "f"], "kids": kids}, **how,
+        )  # fmt: skip
+    assert keeper.remaining == Pure(1)
+
+
+@pytest.mark.parametrize(
+    ("domain", "written"),
+    [
+        ({"low": "1980-01-01", "high": "2000-01-01", "bins": 10}, {"from": 1990}),
+        ({"low": 20, "high": 80, "bins": 6}, {"from": "1970-01-01"}),
+        ({"low": 20, "high": 80, "bins": 6}, {"below": datetime.date(1970, 1, 21)}),
+        (["1980-01-01", "1990-01-01"], {"from": 1985}),
+        ([1980, 1990], {"from": "1985-01-01"}),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("declared", [False, True])
+def test_a_range_of_another_kind_than_its_domain_costs_nothing(domain, written, declared):
+    schema = {"columns": {"sex": "quasi", "born": "quasi"}}
+    how = {"impossible": [{"sex": "m", "born": written}]} if declared else {}
+    table = hm.read(pa.table({"sex": ["m", "f"] * 50, "born": [30, 40] * 50}), schema | how)
+    keeper = hm.Accountant(Pure(1))
+    given = {} if declared else {"rows": 5, "given": {"born": written}}
+    with pytest.raises(SchemaError, match="condition on column 'born' is of"):
+        hm.synthesize(
+            table, epsilon=1, accountant=keeper, domains={"sex": ["m", "f"], "born": domain},
+            **given,
+        )  # fmt: skip
+    assert keeper.remaining == Pure(1)
+
+
+def test_a_mask_of_another_length_is_not_used(monkeypatch):
+    monkeypatch.setattr(Condition, "codes", lambda *_: np.array([True]))
+    with pytest.raises(InternalError, match="every code"):
+        draw_limits([], {"a": 1}, {"a": Values((0, 1))})
 
 
 def test_the_end_of_the_last_interval_belongs_to_it():

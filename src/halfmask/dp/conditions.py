@@ -104,18 +104,30 @@ class Condition:
         """Per public code of the column, whether the condition holds of it.
 
         Raises:
-            SchemaError: the domain does not list a value, or the range cuts one of its intervals.
+            SchemaError: the domain does not list a value, the range cuts one of its intervals, or
+                one is of dates and the other of numbers.
         """
         if not isinstance(domain, Bins):
             return self._listed(domain.values)
-        absent = [self.keys == frozenset([None])] if domain.missing else []
-        if absent == [True]:
-            return np.array([False] * (len(domain.edges) - 1) + absent)
-        if self.keys is not None:
-            raise SchemaError(
-                f"Column {self.column!r} is cut into intervals, of which single values are a part: "
-                "give a range in the condition on it, or list its values in the domain."
-            )
+        if self.keys is None:
+            inside, alone = self._intervals(domain), self._numbers(domain.special)
+        else:
+            # As they are drawn: from 2**53 on, a number and a whole number are not written alike.
+            kept = [value_key(int(one) if domain.integer else one) for one in domain.special]
+            if not self.keys <= {*kept, *([None] if domain.missing else [])}:
+                raise SchemaError(
+                    f"Column {self.column!r} is cut into intervals, of which single values are a "
+                    "part: give a range in the condition on it, or list its values in the domain."
+                )
+            inside, alone = [False] * (len(domain.edges) - 1), [one in self.keys for one in kept]
+        absent = [self.keys is not None and None in self.keys] if domain.missing else []
+        codes = [*alone[: domain.below], *inside, *alone[domain.below :], *absent]
+        return np.array(codes, dtype=bool)
+
+    def _intervals(self, domain: Bins) -> list[bool]:
+        """Per interval, whether it lies in the range."""
+        if self.date != domain.date:
+            raise self._other_kind()
         edges = np.array(domain.edges, dtype=np.float64)
         starts, ends = edges[:-1], edges[1:].copy()
         ends[-1] = np.nextafter(ends[-1], np.inf)  # the last interval is closed
@@ -125,13 +137,25 @@ class Condition:
                 f"The range in the condition on column {self.column!r} cuts an interval of its "
                 "domain: let its bounds be edges of the domain (the last interval holds its end)."
             )
-        return np.array([*inside.tolist(), *absent], dtype=bool)
+        return [bool(one) for one in inside]
+
+    def _other_kind(self) -> SchemaError:
+        return SchemaError(
+            f"The range in the condition on column {self.column!r} is of "
+            f"{'dates' if self.date else 'numbers'}, and its domain is not: write the bounds as "
+            "the domain does."
+        )
+
+    def _numbers(self, numbers: Sequence[float]) -> list[bool]:
+        return [self.low <= number < self.high for number in numbers]
 
     def _listed(self, values: Sequence[object]) -> Mask:
         keys = [value_key(value) for value in values]
         if self.keys is None:
             numbers = [_place(key, date=self.date) for key in keys]
-            return np.array([self.low <= number < self.high for number in numbers], dtype=bool)
+            if np.isnan(numbers).all():
+                raise self._other_kind()
+            return np.array(self._numbers(numbers), dtype=bool)
         if not self.keys <= set(keys):
             raise SchemaError(
                 f"The condition on column {self.column!r} names a value that its domain does not "

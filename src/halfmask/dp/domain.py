@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import datetime
 import re
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -131,7 +133,11 @@ class Bins:
         date: bool = False,
         special: tuple[float, ...] = (),
     ) -> Bins:
-        """``count`` intervals of equal width from ``low`` to ``high``."""
+        """``count`` intervals of equal width from ``low`` to ``high``.
+
+        Those of whole numbers and dates are of whole width as near as can be, and fewer where some
+        would hold no number.
+        """
         if count > MOST_VALUES:
             raise ParameterError("bins", count, f"at most {MOST_VALUES:,} parts")
         if not (count >= 1 and np.isfinite(low) and np.isfinite(high) and low < high):
@@ -139,6 +145,9 @@ class Bins:
         edges = (*tuple(low + (high - low) * i / count for i in range(count)), high)
         if date:  # whole days
             edges = tuple(dict.fromkeys(float(round(edge)) for edge in edges))
+        elif integer:  # upwards: each interval keeps its whole numbers, and one without any goes
+            inner = dict.fromkeys(float(ceil(edge)) for edge in edges[1:-1])
+            edges = (low, *(edge for edge in inner if low < edge < high), high)
         return cls(edges, missing, integer, date, special)
 
     def __len__(self) -> int:
@@ -152,6 +161,31 @@ class Bins:
     def special_code(self, place: int) -> int:
         """The code of a special number, by its place among them."""
         return place if place < self.below else place + len(self.edges) - 1
+
+    @property
+    def drawable(self) -> bool:
+        """Whether every code has a value that may be drawn: whole numbers need not be there."""
+        whole = all(number.is_integer() for number in map(float, self.special))
+        return not self.integer or (whole and bool((self._whole()[1] > 0).all()))
+
+    def _whole(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Per interval its least whole number, and how many it has that do not stand alone."""
+        edges = np.asarray(self.edges, dtype=np.float64)
+        first = np.ceil(edges[:-1]).astype(np.int64)
+        many = np.ceil(edges[1:]).astype(np.int64) - first
+        many[-1] = np.int64(np.floor(edges[-1])) + 1 - first[-1]
+        for number, place in self._inner():
+            many[place] -= number.is_integer()
+        return first, many
+
+    def _inner(self) -> list[tuple[float, int]]:
+        """The special numbers within the range, ascending, each with the place of its interval."""
+        last = len(self.edges) - 2
+        return [
+            (float(number), min(bisect_right(self.edges, number) - 1, last))
+            for number in self.special
+            if self.edges[0] <= number <= self.edges[-1]
+        ]
 
     @property
     def labels(self) -> list[str | None]:
@@ -178,7 +212,10 @@ class Bins:
     def decode(
         self, codes: NDArray[np.int64], random: np.random.Generator, kind: pa.DataType | None = None
     ) -> pa.Array:
-        """A number drawn evenly from each code's interval; whole where declared, or of ``kind``."""
+        """A number drawn evenly from each code's interval; whole where declared, or of ``kind``.
+
+        No whole number is drawn that stands alone: it has a code of its own.
+        """
         absent = (codes >= len(self) - 1) & self.missing
         edges = np.asarray(self.edges)
         at = np.clip(codes - self.below, 0, len(edges) - 2)
@@ -189,9 +226,11 @@ class Bins:
             return drawn_days if kind is None else drawn_days.cast(kind)
         drawn: NDArray[Any]
         if self.integer or (kind is not None and pa.types.is_integer(kind)):
-            first = np.ceil(low).astype(np.int64)
-            stop = np.where(at == len(edges) - 2, np.floor(high) + 1, np.ceil(high))
-            drawn = random.integers(first, np.maximum(stop.astype(np.int64), first + 1))
+            first, many = self._whole()
+            drawn = random.integers(first[at], first[at] + np.maximum(many[at], 1))
+            for number, place in self._inner():
+                if number.is_integer() and many[place] > 0:
+                    drawn[(at == place) & (drawn >= number)] += 1
         else:
             drawn = random.uniform(low, high)
         for place, number in enumerate(self.special):

@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.dp.conditions import condition_words, conditions_of, impossible_of, occurs
-from halfmask.errors import SchemaError, UnsatisfiableError
+from halfmask.dp.domain import Bins
+from halfmask.errors import InternalError, SchemaError, UnsatisfiableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -63,10 +64,20 @@ class DrawLimits:
         Raises:
             SchemaError: a condition does not fit its domain, or no row is possible.
         """
+        for one in (*(one for combination in impossible for one in combination), *given):
+            domain = domains[one.column]
+            if isinstance(domain, Bins) and not domain.drawable:
+                raise SchemaError(
+                    f"Column {one.column!r} has whole numbers, and its domain an interval or a "
+                    "special number without one, of which nothing can be drawn that keeps the "
+                    "condition on it: declare whole edges and numbers, or integer = false."
+                )
         zeros = tuple({one.column: one.codes(domains[one.column]) for one in c} for c in impossible)
         held = {one.column: one.codes(domains[one.column]) for one in given}
         if not all(mask.any() for mask in held.values()):
             raise SchemaError("What is given lies outside the domain of its column.")
+        if any(len(m) != len(domains[n]) for one in (*zeros, held) for n, m in one.items()):
+            raise InternalError("A condition does not tell of every code of its column.")
         row = _possible_row(zeros, held, {name: len(domain) for name, domain in domains.items()})
         if row is None:
             raise SchemaError(
