@@ -109,7 +109,8 @@ def randomize_command(file: str, output: str | None, as_json: bool, **given: Any
 
     Example: halfmask randomize people.csv -c smokes --epsilon 1 -o out.csv --report out.html
     """
-    from halfmask.masking.response import estimate_shares, randomize
+    from halfmask.masking.response import estimate_shares
+    from halfmask.masking.run import randomize
 
     refuse_two_documents(output, json_too=as_json)
     refuse_bad_outputs(file, output, given["report"])

@@ -140,6 +140,42 @@ def mask(
     )
 
 
+def randomize(
+    table: Table,
+    *columns: str,
+    epsilon: float,
+    policies: object = None,
+    demands: DemandsChoice = "keep",
+) -> MaskedRelease:
+    """Tell the answers in some columns by randomized response, and release the rows.
+
+    It is ``mask`` with the step ``Randomize`` for each column; other columns leave as they are.
+
+    Args:
+        table: the rows.
+        columns: whose answers are told by chance; the schema lists the answers of each.
+        epsilon: what one answer costs; a person pays it for each own row and each column.
+        policies: more demands of people, as for ``mask``.
+        demands: ``"ignore"`` sets people's demands aside; the release says so first.
+
+    Raises:
+        SchemaError: the schema does not list the answers of a column.
+        PrivacyError: somebody demands less epsilon than the answers cost.
+
+    Example:
+        >>> import halfmask as hm
+        >>> people = hm.read({"age": [30, 40], "smokes": ["yes", "no"]}, schema={"columns": {
+        ...     "age": "quasi", "smokes": {"role": "sensitive", "domain": ["yes", "no"]}}})
+        >>> release = hm.randomize(people, "smokes", epsilon=1)
+        >>> round(release.statement["randomized"][0]["truth"], 3)
+        0.731
+    """
+    if not columns:
+        raise InputError("No column is named: randomize(table, 'smokes', epsilon=1).")
+    steps = [Randomize(name, epsilon) for name in columns]
+    return mask(table, *steps, policies=policies, demands=demands)
+
+
 class _Done:
     """The rows after some steps, and what is known of these."""
 
