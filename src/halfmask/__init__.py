@@ -57,6 +57,7 @@ _HOMES = {
     "describe": "halfmask.table.proposals.describe",
     "discrimination_rate": "halfmask.metrics.discrimination.rate",
     "errors": "halfmask.errors",
+    "estimate_shares": "halfmask.masking.response",
     "explain": "halfmask.query.explain",
     "frontier": "halfmask.assessment.frontier",
     "hierarchies": "halfmask.table.hierarchies",
@@ -65,6 +66,7 @@ _HOMES = {
     "partition_measures": "halfmask.metrics.partition_measures",
     "policies": "halfmask.sample.policies",
     "query": "halfmask.query.run",
+    "randomize": "halfmask.masking.run",
     "rank_column_sets": "halfmask.metrics.discrimination.column_sets",
     "read": "halfmask.engines.read",
     "row_risks": "halfmask.assessment.row_risks",
@@ -88,7 +90,9 @@ if TYPE_CHECKING:
     from halfmask.engines.read import read as read
     from halfmask.errors import HalfmaskError as HalfmaskError
     from halfmask.masking import masks as masks
+    from halfmask.masking.response import estimate_shares as estimate_shares
     from halfmask.masking.run import mask as mask
+    from halfmask.masking.run import randomize as randomize
     from halfmask.metrics.discrimination.column_sets import rank_column_sets as rank_column_sets
     from halfmask.metrics.discrimination.need import Need as Need
     from halfmask.metrics.discrimination.partition import Cuts as Cuts

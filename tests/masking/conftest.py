@@ -12,7 +12,7 @@ import halfmask as hm
 
 COLUMNS = {
     "age": "quasi",
-    "sex": "quasi",
+    "sex": {"role": "quasi", "domain": ["f", "m"]},
     "region": "quasi",
     "town": "quasi",
     "job": "quasi",

@@ -31,6 +31,7 @@ ALL = {
     "record-swap": M.RecordSwap(["region", "town"], similar="sex", household="id"),
     "shuffle": M.Shuffle("pay", given=["age"]),
     "pram": M.Pram("job", keep=0.7),
+    "randomize": M.Randomize("sex", epsilon=1),
     "microaggregate": M.Microaggregate(["pay", "age"], k=3),
     "local-suppression": M.LocalSuppression(k=2, columns=["age", "sex", "job"]),
     "suppress": M.Suppress(["job", "fee"]),

@@ -1,6 +1,6 @@
 """``halfmask cell``: one person's own data store, from making it to reading its log.
 
-``halfmask cells``: enroll people, certify askers, simulate, and estimate what it takes.
+``halfmask cells``: enroll people, certify askers, simulate, estimate what it takes, and advise.
 
 ``halfmask relay``: the server between cells that sees ciphertexts only.
 """
@@ -478,6 +478,54 @@ def estimate_command(as_json: bool, output: str | None, **given: Any) -> None:
     names = ["merge", "groups", "aggregation_s", "availability_s", "fits"]
     shown = [p.to_dict() for p in found]
     show.print_table("Estimate", names, [[p[n] for n in names] for p in shown])
+
+
+@cells_command.command("advise")
+@click.argument("sql")
+@click.option("--commons", type=click.Path(exists=True), required=True, help="The common schema.")
+@click.option("--cells", type=click.IntRange(1), required=True, help="How many cells may answer.")
+@click.option(
+    "--span",
+    "spans",
+    multiple=True,
+    metavar="COLUMN=LOW,HIGH",
+    help="Whole numbers of a column whose values the common schema does not list.",
+)
+@as_json
+def advise_command(
+    sql: str, commons: str, cells: int, spans: tuple[str, ...], as_json: bool
+) -> None:
+    """Say which k, l and epsilon the levels of a query can expect; nobody's rows are looked at."""
+    from halfmask.protocol.advice import PUBLIC, advise
+    from halfmask.protocol.commons import read_commons
+
+    found = advise(read_commons(commons), sql, cells, spans=dict(map(_span, spans)))
+    if as_json:
+        rows = [one.to_dict() for one in found]
+        show.print_document("cells advise", {"cells": cells, "levels": rows, "note": PUBLIC})
+        return
+    names = ["level", "asks for", "groups", "cells in one", "people published",
+             "k with 95 %", "l with 95 %", "epsilon from"]  # fmt: skip
+    shown = [
+        [
+            one.level, f"k = {one.k}, l = {one.l}", f"{one.groups:,}", f"{one.mean:,.1f}",
+            show.percent(one.published), one.reached_k,
+            "as k" if one.reached_l is None else one.reached_l,
+            "too few cells" if one.epsilon is None else f"{one.epsilon:g}",
+        ]
+        for one in found
+    ]  # fmt: skip
+    show.print_table("What cells can expect", names, shown)
+    show.say(PUBLIC)
+
+
+def _span(text: str) -> tuple[str, tuple[int, int]]:
+    name, _, ends = text.partition("=")
+    low, _, high = ends.partition(",")
+    try:
+        return name, (int(low), int(high))
+    except ValueError:
+        raise ParameterError("span", text, "COLUMN=LOW,HIGH, whole numbers") from None
 
 
 @click.command("relay")

@@ -36,6 +36,8 @@ VERBS = {
     "anonymize": "publish",
     "recode": "publish",
     "mask": "mask",
+    "randomize": "mask",
+    "shares": "mask",
     "query": "query",
     "synthesize": "publish",
     "tabulate": "tabulate",

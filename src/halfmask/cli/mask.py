@@ -1,4 +1,7 @@
-"""``halfmask mask``: apply masks in order, and say what they did."""
+"""``halfmask mask``: apply masks in order, and say what they did.
+
+``halfmask randomize`` and ``halfmask shares``: answers told by chance, and what they let estimate.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from halfmask.cli.options import (
     STDOUT,
     PromiseCommand,
     as_json,
+    bare_source,
     demand_options,
     demand_settings,
     load,
@@ -26,6 +30,9 @@ from halfmask.cli.publish import deliver
 from halfmask.cli.show import show_verdicts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from halfmask.masking.response import ShareEstimate
     from halfmask.release.masked import MaskedRelease
 
 
@@ -84,6 +91,86 @@ def mask_command(file: str, output: str | None, as_json: bool, **given: Any) -> 
         show.print_document("mask", release.to_dict())
     else:
         show_masked(release, to="stderr" if output == STDOUT else "stdout")
+
+
+@click.command("randomize")
+@source
+@click.option("-c", "--column", "columns", multiple=True, required=True, help="Whose answers.")
+@click.option("--epsilon", type=float, required=True, help="What one answer costs.")
+@demand_options
+@output("The release: .parquet, .csv, .arrow; - is CSV on stdout.")
+@click.option("--report", type=click.Path(), help="A report with plots: .html; or .json.")
+@as_json
+def randomize_command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
+    """Tell the answers in some columns of FILE truly by chance, else another declared one.
+
+    Each row's answer has local differential privacy. The schema lists the answers of a column as
+    its domain. Other columns leave as they are; mask --step "randomize ..." combines it with more.
+
+    Example: halfmask randomize people.csv -c smokes --epsilon 1 -o out.csv --report out.html
+    """
+    from halfmask.masking.response import estimate_shares
+    from halfmask.masking.run import randomize
+
+    refuse_two_documents(output, json_too=as_json)
+    refuse_bad_outputs(file, output, given["report"])
+    table = load(file, given)
+    with show.show_working("Randomizing"):
+        release = randomize(
+            table, *given["columns"], epsilon=given["epsilon"], **demand_settings(given)
+        )
+    deliver(release, output, given["report"])
+    if as_json:
+        show.print_document("randomize", release.to_dict())
+        return
+    to = "stderr" if output == STDOUT else "stdout"
+    names = ("column", "epsilon", "true answers", "an attacker names it at most")
+    rows = [
+        (one["column"], f"{one['epsilon']:g}", *(show.percent(one[n]) for n in ("truth", "bound")))
+        for one in release.statement["randomized"]
+    ]
+    show.print_table("Randomized answers", names, rows, to=to)
+    _show_shares(estimate_shares(release), to=to)
+    show.print_notes(release)
+
+
+@click.command("shares")
+@bare_source
+@click.option("--like", type=click.Path(), required=True, help="The release's .json report.")
+@as_json
+def shares_command(file: str, like: str, as_json: bool, **given: Any) -> None:
+    """Estimate from randomized answers in FILE, all rows of a release or some, what was true.
+
+    Example: halfmask shares out.csv --like out.json
+    """
+    from halfmask.masking.response import estimate_shares, read_responses
+
+    table = load(file, given)
+    found = [
+        one
+        for told in read_responses(like)
+        for one in estimate_shares(
+            table, told["column"], epsilon=told["epsilon"], values=told["values"]
+        )
+    ]
+    if as_json:
+        show.print_document("shares", {"shares": [one.to_dict() for one in found]})
+    else:
+        _show_shares(found)
+
+
+def _show_shares(found: Sequence[ShareEstimate], *, to: str = "stdout") -> None:
+    rows = [
+        (
+            one.column,
+            "(missing)" if one.value is None else one.value,
+            one.told,
+            "" if one.share is None else show.percent(one.share),
+            f"{show.percent(one.low)} to {show.percent(one.high)}",
+        )
+        for one in found
+    ]
+    show.print_table("Estimated shares", ("column", "answer", "told", "share", "95 %"), rows, to=to)
 
 
 def _keep_figures(release: MaskedRelease, path: str) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from halfmask.dp.sampling import Sampler
     from halfmask.release.masked import Claim
     from halfmask.table.table import Table
 
@@ -84,12 +85,15 @@ class Rows:
     Attributes:
         table: the rows after earlier steps, private columns among them.
         random: where chance comes from.
-        original: the rows before the first step, of the same people in the same order.
+        original: the rows before the first step, of the same people in the same order; randomized
+            answers stand in place of the true ones, which no other step sees.
+        sampler: the exact source of noise behind a promise.
     """
 
     table: Table
     random: np.random.Generator
     original: Table
+    sampler: Sampler
 
     def __len__(self) -> int:
         return len(self.table)
@@ -222,8 +226,8 @@ def mask_parameters(mask: type[MaskStep]) -> tuple[tuple[Field[Any], Parameter],
 _Kind = TypeVar("_Kind", bound=type[MaskStep])
 _REGISTER: dict[str, type[MaskStep]] = {}
 _HOMES = (  # in the order that the reference lists them
-    "coding", "noise", "swapping", "pram", "microaggregation", "suppression", "sampling",
-    "synthetic", "anatomy", "cloaking", "pseudonyms",
+    "coding", "noise", "swapping", "pram", "response", "microaggregation", "suppression",
+    "sampling", "synthetic", "anatomy", "cloaking", "pseudonyms",
 )  # fmt: skip
 
 

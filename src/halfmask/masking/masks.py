@@ -12,6 +12,7 @@ from halfmask.masking.microaggregation import Microaggregate
 from halfmask.masking.noise import DateShift, Noise
 from halfmask.masking.pram import Pram
 from halfmask.masking.pseudonyms import Pseudonym
+from halfmask.masking.response import Randomize
 from halfmask.masking.sampling import Massc, Sample
 from halfmask.masking.suppression import LocalSuppression, Suppress
 from halfmask.masking.swapping import RankSwap, RecordSwap, Shuffle
@@ -39,6 +40,7 @@ __all__ = [
     "PartlySynthetic",
     "Pram",
     "Pseudonym",
+    "Randomize",
     "RankSwap",
     "RecordSwap",
     "Round",

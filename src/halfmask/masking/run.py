@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from halfmask.dp.sampling import Sampler
 from halfmask.errors import InputError, PrivacyError, UnsatisfiableError
 from halfmask.masking.figures import linkage_rate, step_figures
 from halfmask.masking.mask import (
@@ -19,6 +20,7 @@ from halfmask.masking.mask import (
     step_from_dict,
     with_columns,
 )
+from halfmask.masking.response import Randomize
 from halfmask.models.needs import (
     leave_out_unmet,
     prepare,
@@ -32,6 +34,7 @@ from halfmask.release.demands import SET_ASIDE, state_demands
 from halfmask.release.masked import AnatomyClaim, drawn_copies, with_true_values
 from halfmask.release.partition import Perturbation
 from halfmask.release.recheck import recheck_models
+from halfmask.release.responses import refuse_true_answers
 from halfmask.release.seal import published_columns, seal
 from halfmask.table.demands import with_policies
 from halfmask.table.table import require_table
@@ -99,7 +102,9 @@ def mask(
     if promises:
         require_models(promises)
     refuse_contradiction(promises, demands)
-    state_demands(table, demands)  # refuses before the work what the door would refuse after it
+    randomized = randomized_columns(chosen)
+    # Refuses before the work what the door would refuse after it.
+    state_demands(table, demands, noisy=bool(randomized))
     published_columns(table)
     if not len(table):
         raise InputError("The table has no rows: there is nobody to protect.")
@@ -108,11 +113,14 @@ def mask(
     random = np.random.default_rng(secrets.randbits(128) if seed is None else seed)
     if demands == "keep":
         promises = with_demanded_models(table, promises)
+    refuse_true_answers(randomized, promises)
+    if demands == "keep":
         leave_out_unmet(table, promises, 0, _REMEDY)  # alike, whatever these people hold
-    done = _applied(table, chosen, random)
+    sampler = Sampler() if seed is None else Sampler(random.bytes)
+    done = _applied(table, chosen, random, sampler)
     _require_kept(done, table, promises, len(promises) - named)
     linked = linkage_rate(table, done.rows, done.source, random)
-    notes = [*done.notes, *_notes(promises, seed)]
+    notes = [*done.notes, *_notes(promises, seed, randomized)]
     return seal(
         MaskedCandidate(
             table=table,
@@ -130,6 +138,42 @@ def mask(
             order=None if seed is None else int(random.integers(2**62)),
         )
     )
+
+
+def randomize(
+    table: Table,
+    *columns: str,
+    epsilon: float,
+    policies: object = None,
+    demands: DemandsChoice = "keep",
+) -> MaskedRelease:
+    """Tell the answers in some columns by randomized response, and release the rows.
+
+    It is ``mask`` with the step ``Randomize`` for each column; other columns leave as they are.
+
+    Args:
+        table: the rows.
+        columns: whose answers are told by chance; the schema lists the answers of each.
+        epsilon: what one answer costs; a person pays it for each own row and each column.
+        policies: more demands of people, as for ``mask``.
+        demands: ``"ignore"`` sets people's demands aside; the release says so first.
+
+    Raises:
+        SchemaError: the schema does not list the answers of a column.
+        PrivacyError: somebody demands less epsilon than the answers cost.
+
+    Example:
+        >>> import halfmask as hm
+        >>> people = hm.read({"age": [30, 40], "smokes": ["yes", "no"]}, schema={"columns": {
+        ...     "age": "quasi", "smokes": {"role": "sensitive", "domain": ["yes", "no"]}}})
+        >>> release = hm.randomize(people, "smokes", epsilon=1)
+        >>> round(release.statement["randomized"][0]["truth"], 3)
+        0.731
+    """
+    if not columns:
+        raise InputError("No column is named: randomize(table, 'smokes', epsilon=1).")
+    steps = [Randomize(name, epsilon) for name in columns]
+    return mask(table, *steps, policies=policies, demands=demands)
 
 
 class _Done:
@@ -174,14 +218,34 @@ class _Done:
         self.figures.append({"mask": one.name, **private})
 
 
-def _applied(table: Table, steps: Sequence[MaskStep], random: np.random.Generator) -> _Done:
-    done = _Done(table)
+def randomized_columns(steps: Sequence[MaskStep]) -> list[str]:
+    """The columns whose answers are randomized.
+
+    Raises:
+        InputError: another step would see true answers before, or a column is randomized twice.
+    """
+    places = [place for place, one in enumerate(steps) if isinstance(one, Randomize)]
+    names = [name for place in places for name in steps[place].changes]
+    if places != list(range(len(places))):
+        raise InputError("randomize comes first: a step before it would see the true answers.")
+    if len(set(names)) < len(names):
+        raise InputError("randomize takes a column once: twice costs its people twice.")
+    return names
+
+
+def _applied(
+    table: Table, steps: Sequence[MaskStep], random: np.random.Generator, sampler: Sampler
+) -> _Done:
+    done, seen = _Done(table), table
     for one in steps:
         require_fit(one, done.rows)
-        original = table
-        if len(done.source) < len(table):
-            original = table.with_schema(table.schema, table.arrow.take(pa.array(done.source)))
-        done.add(one, one.apply(Rows(done.rows, random, original)))
+        original = seen
+        if len(done.source) < len(seen):
+            original = seen.with_schema(seen.schema, seen.arrow.take(pa.array(done.source)))
+        outcome = one.apply(Rows(done.rows, random, original, sampler))
+        if isinstance(one, Randomize):
+            seen = with_columns(seen, outcome.columns)
+        done.add(one, outcome)
         if not len(done.rows):
             raise PrivacyError(f"{one.name}: no row would leave.")
     return done
@@ -224,7 +288,7 @@ def _require_kept(done: _Done, table: Table, models: Sequence[Model], own: int) 
         return
     names = ", ".join(f"{v.model} ({v.failing_rows:,} rows)" for v in broken)
     advice = ["add local-suppression or microaggregate with a larger k, or use anonymize"]
-    stated = state_demands(rows, "keep") if own else None
+    stated = state_demands(rows, "keep", noisy=True) if own else None
     if stated is not None and any(v in broken for v in found[len(found) - own :]):
         advice.append(
             f"{stated.people:,} people state demands of their own, which these rows do not keep: "
@@ -235,9 +299,9 @@ def _require_kept(done: _Done, table: Table, models: Sequence[Model], own: int) 
     )
 
 
-def _notes(models: Sequence[Model], seed: int | None) -> list[str]:
+def _notes(models: Sequence[Model], seed: int | None, randomized: Sequence[str]) -> list[str]:
     notes = []
-    if not models:
+    if not models and not randomized:
         notes.append(
             "No formal guarantee is claimed: the figures speak of the attacks that were tried."
         )

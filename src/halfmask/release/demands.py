@@ -25,6 +25,7 @@ from halfmask.table.values import is_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from fractions import Fraction
 
     from numpy.typing import NDArray
     from sqlglot import exp
@@ -137,6 +138,8 @@ def enforce_demands(
     models: Sequence[Model],
     choice: DemandsChoice,
     counts: NDArray[np.int64] | None = None,
+    *,
+    noisy: bool = False,
 ) -> DemandsStatement | None:
     """Demand that the class of every row that leaves gives its person what this person demands.
 
@@ -147,6 +150,7 @@ def enforce_demands(
         models: the promises that were named, for the distance of t.
         choice: whether demands are kept or set aside.
         counts: how many rows each row of ``table`` stands for; None: one.
+        noisy: whether all that leaves is noisy, and ``enforce_noise`` held it against epsilon.
 
     Returns:
         What became of the demands; None where nobody states any.
@@ -155,7 +159,8 @@ def enforce_demands(
         PrivacyError: somebody demands noise, and nothing here is noisy.
         InternalError: a demand is not met; nothing leaves.
     """
-    found = state_demands(table if counts is None else Tuples(table, counts), choice)
+    rows_held = table if counts is None else Tuples(table, counts)
+    found = state_demands(rows_held, choice, noisy=noisy)
     if found is None or choice == "ignore":
         return found
     classes = int(ids.max(initial=-1)) + 1
@@ -199,6 +204,38 @@ def enforce_group_demands(
     return found
 
 
+def enforce_noise(table: Table, whole: Table, cost: Fraction | None) -> None:
+    """Demand that each row's ``cost``, times a person's rows in all, is within the own epsilon.
+
+    Args:
+        table: the rows that leave, with what their people demand.
+        whole: all rows, of which somebody may have several.
+        cost: the epsilon of the noise in a row; None: of noise that promises nothing.
+
+    Raises:
+        PrivacyError: somebody demands less.
+    """
+    own = _numbers(table, "epsilon")
+    stated = ~np.isnan(own)
+    if not stated.any():
+        return
+    many = np.ones(len(table))
+    if whole.schema.person is not None:
+        names = _text(whole.arrow[whole.schema.person])
+        counted = pc.value_counts(names)
+        places = pc.index_in(_text(table.arrow[whole.schema.person]), counted.field("values"))
+        many = counted.field("counts").take(places).to_numpy(zero_copy_only=False).astype(float)
+    spent = np.inf if cost is None else many * float(cost)
+    over = stated & ~(spent <= own * (1 + _TOLERANCE))
+    count = _count(Tuples.of(table), over)
+    if count:
+        raise PrivacyError(
+            f"{count:,} people state an own epsilon below what their randomized answers cost, "
+            "row by row and column by column: randomize with less epsilon, or fewer columns; "
+            f"{SET_ASIDE}."
+        )
+
+
 def order_notes(found: DemandsStatement | None, notes: Sequence[str]) -> tuple[str, ...]:
     """``notes`` behind what must be said of demands first."""
     if found is None:
@@ -223,8 +260,10 @@ def require_choice(choice: object) -> None:
         raise ParameterError("demands", choice, "'keep' or 'ignore'")
 
 
-def state_demands(rows: Table | Tuples, choice: DemandsChoice) -> DemandsStatement | None:
-    """How many people state what.
+def state_demands(
+    rows: Table | Tuples, choice: DemandsChoice, *, noisy: bool = False
+) -> DemandsStatement | None:
+    """How many people state what; ``noisy`` says that all that leaves keeps their epsilon.
 
     Raises:
         PrivacyError: somebody demands noise alone, which exact rows cannot give, or states
@@ -248,13 +287,14 @@ def state_demands(rows: Table | Tuples, choice: DemandsChoice) -> DemandsStateme
     if not people:
         return None
     only = _count(tuples, noise & ~own)
-    if only and choice == "keep":
+    if only and choice == "keep" and not noisy:
         raise PrivacyError(
             f"{only:,} people state an own epsilon and no k, l or t, which rows without noise "
             f"cannot keep: use differential privacy (epsilon); {SET_ASIDE}."
         )
     silent, everybody = _count(tuples, ~own), _count(tuples, np.ones(len(table), dtype=np.bool_))
-    return DemandsStatement(choice == "keep", people, _count(tuples, noise), silent, everybody)
+    stated = 0 if noisy else _count(tuples, noise)
+    return DemandsStatement(choice == "keep", people, stated, silent, everybody)
 
 
 def _numbers(

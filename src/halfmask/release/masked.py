@@ -24,6 +24,14 @@ from halfmask.release.partition import Perturbation
 from halfmask.release.pseudonyms import require_tied
 from halfmask.release.recheck import recheck_models, repack, require_verdicts, secret_order
 from halfmask.release.release import DOOR, Release, SealedGuarantee
+from halfmask.release.responses import (
+    ResponseClaim,
+    covers_all,
+    hold_responses,
+    not_claimed,
+    receipt,
+    settled_demands,
+)
 from halfmask.table.table import encode_column
 
 if TYPE_CHECKING:
@@ -41,10 +49,7 @@ if TYPE_CHECKING:
 # What follows from cells that do not leave, and would give one of them away to whoever knows the
 # others.
 CONTROLLER = ("facts", "figures")
-NOT_CLAIMED = (
-    "differential privacy",
-    "that a cell is as it was, where a step changed its column",
-)
+NOT_CLAIMED = "that a cell is as it was, where a step changed its column"
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +308,7 @@ def drawn_copies(claims: Sequence[Claim]) -> dict[str, str]:
     return {copy: claim.column for claim in found for copy in claim.copies}
 
 
-Claim = WildcardAnonymity | AnatomyClaim | BucketClaim | PseudonymClaim | DrawClaim
+Claim = WildcardAnonymity | AnatomyClaim | BucketClaim | PseudonymClaim | DrawClaim | ResponseClaim
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -339,7 +344,9 @@ class MaskedRelease(Release):
 
     def _summary(self) -> str:
         names = ", ".join(str(step["mask"]) for step in self.steps)
-        promises = ", ".join(v.model for v in self.verdicts) or "no formal guarantee"
+        names_told = [f"randomized {name}" for name in self._told()]
+        promises = ", ".join([*(v.model for v in self.verdicts), *names_told])
+        promises = promises or "no formal guarantee"
         return f"{self.rows:,} rows, {self.suppressed:,} left out; {names}; {promises}"
 
     def _facts(self) -> dict[str, Any]:
@@ -363,20 +370,29 @@ class MaskedRelease(Release):
             "parameters": dict(self.parameters),
         }
 
+    def _told(self) -> list[str]:
+        """The columns whose answers have local differential privacy."""
+        found = self.statement.get("randomized", ())
+        return [f"'{one['column']}'" for one in found if one["secure_noise"]]
+
     def _outcome(self) -> str:
         done = f"{len(self.steps)} step{'s' * (len(self.steps) != 1)}"
         if self.verdicts:
             count = len(self.verdicts)
             kept = "the one promise asked for was" if count == 1 else f"all {count} promises were"
             kept = f"{kept} checked on these very rows and kept"
+        elif self._told():
+            kept = f"answers in {', '.join(self._told())} have local differential privacy"
         else:
             kept = "no formal promise was asked for, and none is made"
         return f"{self._warning()}{self.rows:,} rows may leave after {done}: {kept}."
 
     def _page(self, facts: Mapping[str, Any]) -> str:  # noqa: ARG002 - certificates are of tables
         from halfmask.report.page import render_template
+        from halfmask.report.responses import response_plots
 
-        return render_template("masked.html", document=self.to_dict(), plots={})
+        document = self.to_dict()
+        return render_template("masked.html", document=document, plots=response_plots(document))
 
 
 def companion_path(path: str | PathLike[str], name: str) -> Path:
@@ -409,6 +425,9 @@ def seal_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRelea
         raise PrivacyError(
             "A promise against the original table cannot be checked on masked rows: use anonymize."
         )
+    leaving = [n for n in rows.arrow.column_names if n in names or n in tokens]
+    told = hold_responses(candidate, held)
+    noisy = covers_all(told, leaving)
     places = np.arange(len(rows))
     quasi = held.arrow.select(list(held.schema.quasi))
     none = Perturbation({}, quasi, {})
@@ -420,17 +439,16 @@ def seal_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRelea
         whose = tied.encode(token).codes
         more, ids = recheck_models(candidate.models, quasi, tied, places, none, tied=whose)
         require_tied(more)
-    own = enforce_demands(held, places, ids, candidate.models, candidate.demands)
+    own = enforce_demands(held, places, ids, candidate.models, candidate.demands, noisy=noisy)
     true = with_true_values(table, held, source, candidate.models)
     if not all(v.holds for v in recheck_models(candidate.models, quasi, true, places, none)[0]):
         raise InternalError("A promise holds only because a step moved the values it speaks of.")
-    enforce_demands(true, places, ids, candidate.models, candidate.demands)
+    enforce_demands(true, places, ids, candidate.models, candidate.demands, noisy=noisy)
     for claim in candidate.claims:
         claim.hold(rows, candidate.tables, table)
         if isinstance(claim, AnatomyClaim) and candidate.demands == "keep" and own is not None:
             what = "Bucketize" if isinstance(claim, BucketClaim) else "Anatomy"
             refuse_diversity(table, what, "anonymize")
-    leaving = [n for n in rows.arrow.column_names if n in names or n in tokens]
     groups = [c.group for c in candidate.claims if isinstance(c, AnatomyClaim)]
     seen = [n for n in table.schema.quasi if n in rows.arrow.column_names]
     copies = drawn_copies(candidate.claims)  # each is what its column is
@@ -440,6 +458,7 @@ def seal_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRelea
         sorted(held.schema.quasi) != sorted(seen)
     ):
         raise InternalError("A column would leave that must not; nothing leaves.")
+    own, more_notes = settled_demands(own, told)
     order = secret_order(len(rows))
     if candidate.order is not None:
         order = pa.array(np.random.default_rng(candidate.order).permutation(len(rows)))
@@ -451,14 +470,15 @@ def seal_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRelea
             statement={
                 "kind": "masked",
                 "claimed": [m.name for m in candidate.models] + [c.words for c in candidate.claims],
-                "not_claimed": list(NOT_CLAIMED),
+                "not_claimed": [*not_claimed(told, leaving), NOT_CLAIMED],
                 "measured": dict(candidate.measured),
+                **({"randomized": [receipt(c, table, published) for c in told]} if told else {}),
             },
             demands=own,
         ),
         method="mask",
         parameters=dict(candidate.parameters),
-        notes=order_notes(own, tuple(candidate.notes)),
+        notes=order_notes(own, (*candidate.notes, *more_notes)),
         suppressed=len(table) - len(rows),
         columns=tuple(_changes(candidate, published, tokens)),
         origin=table.origin,
