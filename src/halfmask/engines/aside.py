@@ -6,8 +6,9 @@ temporary folder, without the record of a release; who makes the next folder rem
 
 Labels reach the rows by joins. Each quasi-identifier is joined with a small table of its values;
 where labels differ between combinations of values, or some combinations do not leave, the codes of
-the values together are joined with a table of the combinations that leave. Rows leave grouped and
-in the order of all published columns: nothing is told by their order.
+the values together are joined with a table of the combinations that leave. Rows leave in the order
+of all published columns: nothing is told by their order. Where they repeat, they are counted
+before they are sorted.
 """
 
 # ruff: noqa: S608 - names are quoted, and values travel in tables
@@ -74,6 +75,7 @@ class Labeling:
         cells: the labels that depend on the combination, by column, one per combination.
         published: the columns that leave, in order.
         floats: those of them whose values are floating: what is no number is missing.
+        repeated: whether far fewer combinations leave than rows.
     """
 
     columns: Mapping[str, ColumnLabels]
@@ -81,6 +83,7 @@ class Labeling:
     cells: Mapping[str, pa.Array]
     published: tuple[str, ...]
     floats: frozenset[str]
+    repeated: bool = True
 
     def tables(self) -> dict[str, pa.Table]:
         """The tables that the joins need, by name."""
@@ -99,14 +102,25 @@ class Labeling:
             found[CELLS] = pa.table({f"key_{i}": k for i, k in enumerate(keys)} | labels)
         return found
 
-    def query(self, table: str) -> str:
-        """The rows with their labels, grouped, with how many there are of each, in order."""
+    def groups(self, rows: str) -> str:
+        """The rows of a query, grouped, with how many there are of each, in order."""
         every = ", ".join(map(quoted, self.published))
-        places = ", ".join(str(i + 1) for i in range(len(self.published)))
+        places = self.places
         return (
-            f"SELECT {every}, COUNT(*) AS hm_n FROM ({self.rows(table)}) t "
-            f"GROUP BY {places} ORDER BY {places}"
+            f"SELECT {every}, COUNT(*) AS hm_n FROM ({rows}) t GROUP BY {places} ORDER BY {places}"
         )
+
+    @property
+    def places(self) -> str:
+        """All published columns by their places."""
+        return ", ".join(str(i + 1) for i in range(len(self.published)))
+
+    def words(self, name: str) -> pa.Array | None:
+        """What a published column can hold; None where only the rows know."""
+        if name in self.cells:
+            return self.cells[name]
+        own = self.columns.get(name)
+        return None if own is None else own.values if own.labels is None else own.labels
 
     def rows(self, table: str) -> str:
         """The rows with their labels."""
@@ -125,6 +139,7 @@ class Labeling:
         joins = [
             f"LEFT JOIN {MAP}{i} m{i} ON r.{quoted(name)} = m{i}.value"
             for i, name in enumerate(names)
+            if self.codes is not None or self.columns[name].labels is not None
         ]
         if self.codes is not None:
             same = " AND ".join(
@@ -313,7 +328,7 @@ def write_aside(stored: Storage, labeling: Labeling) -> AsideRows:
         for name, rows in labeling.tables().items():
             engine.bring(name, rows, like=(table, dict(_like(labeling)).get(name)))
         folder = held.enter_context(scratch_folder())
-        engine.write_rows(ASIDE, labeling.query(table), labeling.published, folder)
+        engine.write_rows(ASIDE, labeling, table, folder)
     reach("written aside")
     stored.let_go()
     address = stored.place if stored.engine == "postgres" else None

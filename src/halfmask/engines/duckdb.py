@@ -19,15 +19,17 @@ from halfmask.engines.sql import SqlEngine
 from halfmask.errors import EngineError, EngineUnavailableError, InputError, QueryError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from sqlglot import exp
 
+    from halfmask.engines.aside import Labeling
     from halfmask.engines.request import GroupMeasure, Request
 
 
 # A relation is planned when it is made and again when it is read: what is long is planned once.
 LONG = 1000
+WORDS = 1 << 16  # texts that are sorted as numbers of a list
 WIDE = ("HUGEINT", "UHUGEINT", "BIGNUM", "VARINT")  # whole numbers beyond all decimals
 
 
@@ -105,8 +107,8 @@ class DuckDB(SqlEngine):
         """Bring a table along to join with; its values find their own type."""
         self._bring(name, rows)
 
-    def write_rows(self, name: str, query: str, columns: Sequence[str], folder: Path) -> None:
-        """Write the rows of a query of groups into ``folder``, each as often as it counts.
+    def write_rows(self, name: str, labeling: Labeling, table: str, folder: Path) -> None:
+        """Write the rows with their labels into ``folder``, in the order of their columns.
 
         Raises:
             EngineError: they cannot be written.
@@ -115,12 +117,16 @@ class DuckDB(SqlEngine):
 
         self._aside = folder / "rows.parquet"
         place = str(self._aside).replace("'", "''")
-        names = ", ".join(map(quoted, columns))
-        repeated = f"SELECT {names}, UNNEST(RANGE(hm_n)) AS hm_i FROM ({query}) g"  # noqa: S608
+        names = ", ".join(map(quoted, labeling.published))
         try:
-            self._connection.execute(
-                f"COPY (SELECT {names} FROM ({repeated}) h) TO '{place}' (FORMAT parquet)"  # noqa: S608
-            )
+            rows = self._numbered(labeling, table)
+            if labeling.repeated:
+                groups = labeling.groups(rows)
+                each = f"SELECT {names}, UNNEST(RANGE(hm_n)) AS hm_i FROM ({groups}) g"  # noqa: S608
+                query = f"SELECT {names} FROM ({each}) h"  # noqa: S608
+            else:
+                query = f"{rows} ORDER BY {labeling.places}"
+            self._connection.execute(f"COPY ({query}) TO '{place}' (FORMAT parquet)")
             self._connection.execute(
                 f"CREATE TEMPORARY VIEW {name} AS SELECT * FROM read_parquet('{place}')"  # noqa: S608
             )
@@ -129,6 +135,39 @@ class DuckDB(SqlEngine):
                 f"DuckDB could not write the rows ({type(error).__name__}): check the room on the "
                 "disk and the memory limit. Nothing was released."
             ) from None
+
+    def _numbered(self, labeling: Labeling, table: str) -> str:
+        """The rows with their labels, in which texts of few words are numbers of a list.
+
+        Texts are sorted five times slower, and stay in memory whole. The written file holds all
+        words of the lists, whether they leave or not: it is read as texts, never handed on.
+        """
+        rows = labeling.rows(table)
+        relation = self._connection.sql(f"SELECT * FROM ({rows}) t LIMIT 0")  # noqa: S608
+        texts = [n for n, k in zip(relation.columns, relation.types, strict=True) if k == "VARCHAR"]
+        listed = {}
+        for name in texts:
+            words = labeling.words(name)
+            if words is None:
+                cell = quoted(name)
+                known = f"SELECT APPROX_COUNT_DISTINCT({cell}) FROM {quoted(table)}"  # noqa: S608
+                size = self._connection.execute(known).fetchone()[0]
+                query = f"SELECT {cell} AS word FROM {quoted(table)}"  # noqa: S608
+            else:
+                words = pa.table({"word": words.cast(pa.string()).unique().drop_null()})
+                size, query = len(words), "SELECT word FROM hm_words"
+                self._bring("hm_words", words)
+            if 0 < size <= WORDS:
+                listed[name] = f"hm_words_{len(listed)}"
+                self._connection.execute(
+                    f"CREATE OR REPLACE TYPE {listed[name]} AS ENUM (SELECT DISTINCT word "  # noqa: S608
+                    f"FROM ({query}) w WHERE word IS NOT NULL ORDER BY word)"
+                )
+        cells = (
+            f"CAST({quoted(n)} AS {listed[n]}) AS {quoted(n)}" if n in listed else quoted(n)
+            for n in labeling.published
+        )
+        return f"SELECT {', '.join(cells)} FROM ({rows}) w"  # noqa: S608
 
     def stream(self, rows: int) -> pa.RecordBatchReader:
         """The rows that were written, so many at a time, in their order."""

@@ -23,10 +23,12 @@ from halfmask.errors import EngineError, EngineUnavailableError, InputError, Que
 from halfmask.table.values import is_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from sqlglot.expressions import Expr
+
+    from halfmask.engines.aside import Labeling
 
 _TYPES = {
     "bool": pa.bool_(),
@@ -203,8 +205,8 @@ class Postgres(SqlEngine):
         except psycopg.Error:
             raise engine_refusal("postgres") from None
 
-    def write_rows(self, name: str, query: str, columns: Sequence[str], folder: Path) -> None:  # noqa: ARG002
-        """Write the rows of a query of groups as a temporary table, each as often as it counts.
+    def write_rows(self, name: str, labeling: Labeling, table: str, folder: Path) -> None:  # noqa: ARG002
+        """Write the rows with their labels as a temporary table, each group as often as it counts.
 
         Raises:
             EngineError: they cannot be written.
@@ -212,7 +214,8 @@ class Postgres(SqlEngine):
         import psycopg
 
         self._aside = name
-        names = ", ".join(f"g.{quoted(one)}" for one in columns)
+        names = ", ".join(f"g.{quoted(one)}" for one in labeling.published)
+        query = labeling.groups(labeling.rows(table))
         try:
             self._connection.execute(
                 f"CREATE TEMPORARY TABLE {quoted(name)} AS SELECT {names} FROM ({query}) g "

@@ -23,11 +23,12 @@ from halfmask.table.files.rows import incoming_types, normalize
 from halfmask.table.read import bind_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     import pyarrow as pa
     from sqlglot.expressions import Expr
 
+    from halfmask.engines.aside import Labeling
     from halfmask.table.schema import Schema
     from halfmask.table.table import Table
 
@@ -129,16 +130,16 @@ class Spark(SqlEngine):
         self.add(view := f"hm_{token_hex(8)}", rows)
         self._views[name] = view
 
-    def write_rows(self, name: str, query: str, columns: Sequence[str], folder: Path) -> None:  # noqa: ARG002
-        """Write the rows of a query of groups as blocks of the executors.
+    def write_rows(self, name: str, labeling: Labeling, table: str, folder: Path) -> None:  # noqa: ARG002
+        """Write the rows with their labels as blocks of the executors.
 
         Raises:
             EngineError: they cannot be written.
         """
         from sqlglot import parse_one
 
-        names = ", ".join(f"g.{_quoted(one)}" for one in columns)
-        groups = self.sql(parse_one(query, read="postgres"))
+        names = ", ".join(f"g.{_quoted(one)}" for one in labeling.published)
+        groups = self.sql(parse_one(labeling.groups(labeling.rows(table)), read="postgres"))
         each = "LATERAL VIEW EXPLODE(SEQUENCE(CAST(1 AS BIGINT), g.hm_n)) e AS hm_i"
         try:
             rows = self._session.sql(f"SELECT {names} FROM ({groups}) g {each}")  # noqa: S608

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from halfmask.table.tuples import Tuples
 
 _ROWS = "hm_rows"
+_REPEATED = 4  # rows an entry, above which they are counted before they are sorted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +87,8 @@ def write_labels(
         found = _require_same_rows(candidate, labels, names, aside)
         _require_models(candidate, recoding, labels.column_names, found)
         kept = [name for name in names if name not in labels.column_names]
-        _require_kept_values(labels.column_names, kept, aside)
+        unread = [name for name in kept if name not in found[0].column_names]
+        _require_kept_values(labels.column_names, unread, aside)
         distinct = aside.distinct(kept)
         aside.groups = found
         aside.connection.settle()
@@ -125,7 +127,9 @@ def propose_labeling(
         cells = {n: _plain(encode_labels(one)).take(pa.array(first)) for n, one in together.items()}
     kinds = origin_of(tuples).rows.columns()
     floats = frozenset(name for name in names if pa.types.is_floating(kinds[name]))
-    return Labeling(columns, codes, cells, names, floats)
+    counted = set(names) <= set(table.arrow.column_names)
+    repeated = counted and len(kept) * _REPEATED <= int(candidate.counts[kept].sum())
+    return Labeling(columns, codes, cells, names, floats, repeated)
 
 
 def _labels_by_code(
@@ -230,7 +234,7 @@ def _bare(schema: Any, columns: Mapping[str, Any]) -> Any:
 
 
 def _require_kept_values(labels: list[str], kept: list[str], aside: AsideRows) -> None:
-    """Demand that columns leave as they are, class by class."""
+    """Demand that columns which were not counted leave as they are, class by class."""
     wrong = aside.changed_classes(labels, kept) if kept else 0
     if wrong:
         raise InternalError(
