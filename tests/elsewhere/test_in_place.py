@@ -92,3 +92,26 @@ def test_a_type_that_cannot_be_grouped_is_refused_before_work(tmp_path: Path) ->
     schema = {**SCHEMA, "columns": {**SCHEMA["columns"], "more": "other"}}
     with pytest.raises(hm.errors.InputError, match="'more'"):
         hm.anonymize(stored(tmp_path, rows, schema), hm.KAnonymity(3), method="optimal")
+
+
+@pytest.mark.usefixtures("in_place")
+def test_no_word_of_a_row_that_stays_is_in_the_bytes_that_leave(tmp_path: Path) -> None:
+    """Texts are sorted by lists of all words; who opens the files must not find the list."""
+    rows = people(120)
+    asked = rows["k_i"].to_pylist()
+    asked[5] = 1000
+    rows = rows.set_column(rows.column_names.index("k_i"), "k_i", pa.array(asked))
+    words = ["plain"] * 120
+    words[5] = "PLANTEDWORD"
+    rows = rows.append_column("note", pa.array(words))
+    schema = {**SCHEMA, "columns": {**SCHEMA["columns"], "note": "other"}}
+    settings = {"method": "optimal", "suppression": 0.1}
+    with hm.anonymize(stored(tmp_path, rows, schema), hm.KAnonymity(3), **settings) as release:
+        release.write(tmp_path / "out.parquet")
+        release.write(tmp_path / "out.csv")
+        release.write(f"{tmp_path}/out/")
+    left = [tmp_path / "out.parquet", tmp_path / "out.csv", *(tmp_path / "out").iterdir()]
+    assert len(pq.read_table(left[0])) < 120
+    for file in left:
+        assert b"plain" in file.read_bytes()
+        assert b"PLANTEDWORD" not in file.read_bytes()

@@ -145,7 +145,7 @@ class DuckDB(SqlEngine):
         rows = labeling.rows(table)
         relation = self._connection.sql(f"SELECT * FROM ({rows}) t LIMIT 0")  # noqa: S608
         texts = [n for n, k in zip(relation.columns, relation.types, strict=True) if k == "VARCHAR"]
-        listed = {}
+        listed: dict[str, str] = {}
         for name in texts:
             words = labeling.words(name)
             if words is None:
