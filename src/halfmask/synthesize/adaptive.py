@@ -160,6 +160,6 @@ class TableSelection(PairSelection):
         ]
 
     def _farthest(self, columns: tuple[str, ...], cost: Budget) -> Guess:
-        believed = np.rint(self.rows * self.beliefs.marginal(columns)).astype(np.int64)
+        believed = self.rows * self.beliefs.marginal(columns)
         expected = sqrt(2 / pi * noise(cost, 1).variance) * believed.size
-        return Guess(columns, believed, penalty=round(expected))
+        return Guess.of(columns, believed, penalty=round(expected))
