@@ -58,6 +58,31 @@ def test_worst_guess() -> None:
     assert locked.worst([right, Guess(("q",), np.array([9, 9, 9]), penalty=100)], Pure(50)) == 0
 
 
+@pytest.mark.parametrize(
+    "counts",
+    [
+        np.zeros((1000, 2), np.int64),
+        np.zeros(1, np.int64),
+        np.array([np.nan, 1.0]),
+        np.array([np.iinfo(np.int64).min, 1]),
+        np.array([1, (1 << 40) + 1]),
+    ],
+    ids=["broadcast", "short", "nan", "least", "large"],
+)
+def test_a_guess_that_one_row_moves_too_far_is_refused_before_it_is_charged(counts) -> None:
+    locked = make(Pure(1000))
+    with pytest.raises(InternalError, match="A guess is no table"):
+        locked.worst([Guess(("p",), np.array([2, 1])), Guess(("p",), counts)], Pure(50))
+    assert locked.allowance.entries == []
+
+
+def test_beliefs_that_are_no_numbers_are_no_guess() -> None:
+    for wrong in (np.nan, np.inf, 2.0**41):
+        with pytest.raises(FloatingPointError):
+            Guess.of(("p",), np.array([1.0, wrong]), 0)
+    assert Guess.of(("p",), np.array([1.6, -0.2]), 3).counts.tolist() == [2, 0]
+
+
 @pytest.mark.parametrize(("rows_per_person", "chance"), [(1, 0.881), (2, 0.731)])
 def test_choices_are_as_noisy_as_their_scores_are_sensitive(rows_per_person, chance) -> None:
     """Scores are 4 apart: e^2 / (e^2 + 1) where a person moves them by 1 (3 for dependence)."""

@@ -75,7 +75,20 @@ def test_rounds_grow_where_there_is_nothing_to_learn(make_views):
 
 def test_the_model_stays_as_small_as_asked(people, domains, make_views):
     model = adaptive.learn(make_views(people, domains, 8), ordered=["age"], cells=60)
-    assert model.beliefs.tree.cells <= adaptive.SMALL
+    assert model.beliefs.tree.cells <= 60
+
+
+def test_a_turn_without_a_table_that_is_small_enough_goes_to_columns(
+    people, domains, make_views, monkeypatch
+):
+    """One table a turn, and a model that may not grow: pairs are left out, columns stay."""
+    monkeypatch.setattr(adaptive, "MOST_TABLES", 1)
+    monkeypatch.setattr(adaptive, "SMALL", 1)
+    vault = make_views(people, domains, 8)
+    model = adaptive.learn(vault, ordered=["age"], cells=1, rounds=300)
+    assert len(model.pairs) > 4  # single columns have a turn each, then pairs would
+    assert all(len(columns) == 1 for columns in model.pairs)
+    vault.allowance.receipt().verify()
 
 
 def test_nothing_beyond_the_budget_is_read(people, domains, make_views):

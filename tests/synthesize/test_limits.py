@@ -409,6 +409,18 @@ def test_a_range_of_another_kind_than_its_domain_costs_nothing(domain, written, 
     assert keeper.remaining == Pure(1)
 
 
+def test_a_search_that_is_too_long_does_not_say_that_no_row_is_possible(monkeypatch):
+    from halfmask.synthesize import limits
+
+    domains = {name: Values((0, 1)) for name in "abc"}
+    declared = [{"a": 0, "b": 0}, {"a": 0, "b": 1}]  # a = 1 is possible
+    assert draw_limits(declared, {"c": 0}, domains)[0].row["a"] == 1
+    monkeypatch.setattr(limits, "_STEPS", 1)
+    with pytest.raises(SchemaError, match="was not found within 1 steps") as caught:
+        draw_limits(declared, {"c": 0}, domains)
+    assert "No row is possible" not in str(caught.value)
+
+
 def test_a_mask_of_another_length_is_not_used(monkeypatch):
     monkeypatch.setattr(Condition, "codes", lambda *_: np.array([True]))
     with pytest.raises(InternalError, match="every code"):

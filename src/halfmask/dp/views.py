@@ -74,6 +74,31 @@ class Guess:
     counts: NDArray[np.int64]
     penalty: int = 0
 
+    @classmethod
+    def of(cls, columns: tuple[str, ...], believed: NDArray[np.float64], penalty: int) -> Guess:
+        """A guess by counts that are rounded.
+
+        Raises:
+            FloatingPointError: some are no numbers, or too large: the model cannot be computed.
+        """
+        if not (np.abs(believed) <= _MOST_COUNT).all():
+            raise FloatingPointError
+        return cls(columns, np.rint(believed).astype(np.int64), penalty)
+
+    def fits(self, sizes: Mapping[str, int]) -> bool:
+        """Whether one row moves the score by one at most: one count per cell, and no overflow."""
+        counts = self.counts
+        return (
+            counts.shape == tuple(sizes[name] for name in self.columns)
+            and np.issubdtype(counts.dtype, np.integer)
+            and bool(((counts >= -_MOST_COUNT) & (counts <= _MOST_COUNT)).all())
+            and float(np.abs(counts).sum(dtype=np.float64)) + abs(self.penalty) <= _MOST_SUM
+        )
+
+
+_MOST_COUNT = 1 << 40  # of one guessed cell
+_MOST_SUM = 1 << 60  # of all cells of a guess
+
 
 class NoisyViews(Protocol):
     """All that a synthesizer may ask about the rows."""
@@ -203,6 +228,8 @@ class GuardedRows:
 
     def worst(self, guesses: Sequence[Guess], cost: Budget) -> int:
         """Which guess is (about) farthest from the rows, by the sum of absolute differences."""
+        if not guesses or not all(guess.fits(self.sizes) for guess in guesses):
+            raise InternalError("A guess is no table of whole counts of its columns.")
         mechanism = choice(cost, self.allowance.rows_per_person)
         self._charge_choice(mechanism, cost, f"worst of {len(guesses)} guessed tables")
         scores = [

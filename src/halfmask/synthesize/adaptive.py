@@ -115,14 +115,15 @@ class TableSelection(PairSelection):
         """Choose, measure and fit until the budget is spent; the tables that were chosen."""
         tables = []
         whole = self.left
-        sets = self._sets(degree)
+        sets, alone = self._sets(degree), [(name,) for name in self.views.sizes]
         cost, turn, last = whole / self.planned, 0, False
         while not last:
             last = not cost * 2 <= self.left
             cost = self.left if last else cost
             used = 1 - self.left.parts()[0] / whole.parts()[0]
-            limit = max(SMALL, int(self.cells * float(used)))
-            candidates = self._small(sets[turn % len(sets)], limit)
+            limit = max(min(SMALL, self.cells), int(self.cells * float(used)))
+            # Columns lie in every model: they are left where no table of this turn is small enough.
+            candidates = self._small(sets[turn % len(sets)], limit) or alone
             measuring = cost * (1 - CHOOSING)
             guesses = [self._farthest(columns, measuring) for columns in candidates]
             columns = candidates[self.views.worst(guesses, cost * CHOOSING)]
@@ -160,6 +161,6 @@ class TableSelection(PairSelection):
         ]
 
     def _farthest(self, columns: tuple[str, ...], cost: Budget) -> Guess:
-        believed = np.rint(self.rows * self.beliefs.marginal(columns)).astype(np.int64)
+        believed = self.rows * self.beliefs.marginal(columns)
         expected = sqrt(2 / pi * noise(cost, 1).variance) * believed.size
-        return Guess(columns, believed, penalty=round(expected))
+        return Guess.of(columns, believed, penalty=round(expected))

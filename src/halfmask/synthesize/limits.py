@@ -262,7 +262,11 @@ def _rows(codes: Codes) -> int:
 def _possible_row(
     impossible: Sequence[Masks], given: Masks, sizes: Mapping[str, int]
 ) -> dict[str, int] | None:
-    """Codes of the columns that limits name, none of them excluded; None where there are none."""
+    """Codes of the columns that limits name, none of them excluded; None where there are none.
+
+    Raises:
+        SchemaError: the search is too long to tell.
+    """
     names = list(dict.fromkeys([*given, *(name for one in impossible for name in one)]))
     choices = []
     for name in names:
@@ -280,8 +284,13 @@ def _possible_row(
     def search(place: int) -> bool:
         nonlocal steps
         steps += 1
-        if place == len(names) or steps > _STEPS:
-            return place == len(names)
+        if place == len(names):
+            return True
+        if steps > _STEPS:
+            raise SchemaError(
+                f"Whether any row is possible was not found within {_STEPS:,} steps: declare fewer "
+                "combinations in [[impossible]], or of fewer columns."
+            )
         for code in choices[place]:
             row[names[place]] = code
             whole = (one for one in impossible if set(one) <= set(row))

@@ -479,9 +479,9 @@ class PairSelection:
         return self.left * min(Fraction(1), Fraction(int(factor * (1 << 20)) + 1, 1 << 20))
 
     def _guess(self, pair: Pair, cost: Budget) -> Guess:
-        believed = np.rint(self.rows * self.beliefs.marginal(pair)).astype(np.int64)
+        believed = self.rows * self.beliefs.marginal(pair)
         expected = sqrt(2 / pi * noise(cost, 1).variance) * believed.size
-        return Guess(pair, believed, penalty=round(0.7 * expected))
+        return Guess.of(pair, believed, penalty=round(0.7 * expected))
 
     def _join(self, pair: Pair) -> None:
         self.chosen.append(pair)
