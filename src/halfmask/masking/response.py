@@ -140,7 +140,7 @@ def estimate_shares(
         >>> yes, no = hm.estimate_shares(told, "smokes", epsilon=1.0986122886681098,
         ...                              values=["yes", "no"])
         >>> round(yes.share, 6), round(yes.low, 3), round(yes.high, 3)
-        (0.7, 0.504, 0.882)
+        (0.7, 0.504, 0.881)
     """
     if isinstance(rows, MaskedRelease):
         receipts = [
