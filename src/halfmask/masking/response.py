@@ -12,7 +12,6 @@ Source: Warner, "Randomized response", 1965; Kairouz, Oh, Viswanath, "Extremal m
 from __future__ import annotations
 
 import json
-from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -24,7 +23,7 @@ from halfmask.errors import InputError, ParameterError
 from halfmask.masking.mask import MaskStep, MaskWords, Outcome, one_column, register_mask
 from halfmask.models.verdict import number
 from halfmask.release.masked import MaskedRelease
-from halfmask.release.responses import ResponseClaim, estimate_answers, listed_values
+from halfmask.release.responses import ResponseClaim, count_values, estimate_answers, listed_values
 from halfmask.table.document import Result
 from halfmask.table.table import require_table
 
@@ -140,7 +139,7 @@ def estimate_shares(
         >>> yes, no = hm.estimate_shares(told, "smokes", epsilon=1.0986122886681098,
         ...                              values=["yes", "no"])
         >>> round(yes.share, 6), round(yes.low, 3), round(yes.high, 3)
-        (0.7, 0.504, 0.882)
+        (0.7, 0.504, 0.881)
     """
     if isinstance(rows, MaskedRelease):
         receipts = [
@@ -161,7 +160,7 @@ def estimate_shares(
     if epsilon is None or not epsilon > 0:
         raise ParameterError("epsilon", epsilon, "that of the randomized answers, above 0")
     domain = listed_values(table.schema, column) if values is None else Values(tuple(values))
-    counts = Counter(map(value_key, table.arrow[column].to_pylist()))
+    counts = count_values(table.arrow[column])
     told = [counts.pop(value_key(value), 0) for value in domain.values]
     if counts:
         raise InputError(

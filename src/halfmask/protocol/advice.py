@@ -16,6 +16,7 @@ Source: ours, by the usual approximation of the numbers in cells; for noise Kair
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from math import exp, floor, log, prod, sqrt
 from typing import TYPE_CHECKING
 
@@ -84,8 +85,6 @@ def advise(
         QueryError: the question cannot be understood, or cells cannot answer it.
         InputError: how many groups there can be is not known of a column.
     """
-    from scipy.special import bdtrc, pdtrc
-
     if cells < 1:
         raise ParameterError("cells", cells, "at least 1")
     for name, (low, high) in (spans or {}).items():
@@ -106,8 +105,8 @@ def advise(
         mean = cells / groups
         reached_l = None
         if sizes:
-            values, held = min(sizes), 1 - exp(-mean / min(sizes))
-            reached_l = _most(values, lambda x, v=values, p=held: float(bdtrc(x - 1, v, p)))
+            held = 1 - exp(-mean / min(sizes))
+            reached_l = _most(min(sizes), partial(_distinct, min(sizes), held))
         found.append(
             LevelAdvice(
                 level,
@@ -115,13 +114,27 @@ def advise(
                 l,
                 groups,
                 round(mean, 3),
-                round(1.0 if k < 2 else float(pdtrc(k - 2, mean)), 4),
-                _most(int(mean) + 2, lambda x, m=mean: float(pdtrc(x - 1, m))),
+                round(_people(mean, k - 1), 4),
+                _most(int(mean) + 2, partial(_people, mean)),
                 reached_l,
                 least_epsilon(prod(size + 1 for size in keys), cells),
             )
         )
     return tuple(found)
+
+
+def _people(mean: float, least: int) -> float:
+    """The chance of at least so many people where ``mean`` are expected."""
+    from scipy.special import pdtrc
+
+    return 1.0 if least < 1 else float(pdtrc(least - 1, mean))
+
+
+def _distinct(values: int, held: float, least: int) -> float:
+    """The chance of at least so many of ``values``, each there with chance ``held``."""
+    from scipy.special import bdtrc
+
+    return 1.0 if least < 1 else float(bdtrc(least - 1, values, held))
 
 
 def _most(top: int, chance: Callable[[int], float]) -> int:

@@ -78,7 +78,8 @@ class ResponseClaim:
         if not shown <= {value_key(v) for v in domain.values}:
             raise InternalError("A randomized column shows what is not declared; nothing leaves.")
         true = encoded(original, self.column, domain)
-        said = domain.encode(self.told)
+        coded = self.told.dictionary_encode("encode")
+        said = domain.encode(coded.dictionary)[coded.indices.to_numpy()]
         kept, count, chance = int(np.sum(true == said)), len(true), float(self.truth)
         if abs(kept - count * chance) > _FAR * sqrt(count * chance * (1 - chance)) + _MORE:
             raise InternalError("Answers were not told by the chances that are stated.")
@@ -183,7 +184,7 @@ def settled_demands(
 def receipt(claim: ResponseClaim, original: Table, published: pa.Table) -> dict[str, Any]:
     """What an answer cost, what it means (Theorem 22), and what the answers let estimate."""
     domain = listed_values(original.schema, claim.column)
-    counts = Counter(map(value_key, published[claim.column].to_pylist()))
+    counts = count_values(published[claim.column])
     told = [counts[value_key(value)] for value in domain.values]
     return {
         "column": claim.column,
@@ -195,6 +196,14 @@ def receipt(claim: ResponseClaim, original: Table, published: pa.Table) -> dict[
         "secure_noise": claim.secure,
         "answers": estimate_answers(told, float(claim.truth)),
     }
+
+
+def count_values(column: pa.ChunkedArray) -> Counter[object]:
+    """In how many rows each value stands, by what it is known by."""
+    counts: Counter[object] = Counter()
+    for one in pc.value_counts(column).to_pylist():
+        counts[value_key(one["values"])] += one["counts"]
+    return counts
 
 
 def estimate_answers(told: Sequence[int], truth: float) -> list[dict[str, Any]]:
