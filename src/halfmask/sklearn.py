@@ -16,6 +16,7 @@ except ImportError:
 
 from halfmask.anonymize.run import anonymize
 from halfmask.engines.read import read
+from halfmask.models.verdict import Model
 from halfmask.release.seal import published_columns
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from halfmask.models import Model
     from halfmask.table.table import Table
 
 _NEW_ROWS = ("check", "recode")
@@ -34,10 +34,11 @@ class Anonymizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     ``fit`` runs ``anonymize(method="optimal")`` without leaving rows out; ``transform`` keeps the
     order of the rows, generalizes the quasi-identifiers, drops what does not leave (identifiers,
-    the person, policies) and gives back the kind of frame that came in.
+    the person, policies) and gives back the kind of frame that came in. Of pandas, only an index
+    that counts rows (``RangeIndex``) comes back: any other may hold who they are.
 
     Args:
-        models: the promises, such as ``(KAnonymity(5),)``; none: people's own demands.
+        models: the promises, one or several, as ``KAnonymity(5)``; none: people's own demands.
         schema: as for ``halfmask.read``.
         metric: what to minimize, as for ``anonymize``.
         time_limit: seconds for the search.
@@ -53,7 +54,7 @@ class Anonymizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        models: Sequence[Model] = (),
+        models: Model | Sequence[Model] = (),
         schema: Any = None,
         *,
         metric: Any = None,
@@ -71,7 +72,7 @@ class Anonymizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         table = read(X, self.schema)
         settings: dict[str, Any] = {"metric": self.metric, "time_limit": self.time_limit}
         settings |= {"demands": self.demands}
-        release = anonymize(table, *self.models, method="optimal", **settings)
+        release = anonymize(table, *self._promises, method="optimal", **settings)
         self.recoding_: Any = release.recoding
         self.feature_names_in_ = np.array(table.column_names, dtype=object)
         self.n_features_in_ = len(table.column_names)
@@ -88,13 +89,17 @@ class Anonymizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             what = f"not in both: {', '.join(apart)}" if apart else "in another order"
             raise InputError(f"transform needs the columns that fit saw ({what}).")
         if self.new_rows == "check":
-            self.recoding_.apply(table, *self.models, demands=self.demands)
+            self.recoding_.apply(table, *self._promises, demands=self.demands)
         return _as_given(self._recoded(table), X)
 
     def get_feature_names_out(self, input_features: object = None) -> Any:  # noqa: ARG002
         """The columns that ``transform`` gives."""
         check_is_fitted(self, "recoding_")
         return np.array(self._out, dtype=object)
+
+    @property
+    def _promises(self) -> tuple[Model, ...]:
+        return (self.models,) if isinstance(self.models, Model) else tuple(self.models)
 
     def _recoded(self, table: Table) -> pa.Table:
         labels = self.recoding_.published(table, np.zeros(len(table), dtype=np.int32))
@@ -109,7 +114,11 @@ def _as_given(rows: pa.Table, frame: Any) -> Any:
     """Rows as the kind of frame that came in."""
     kind = type(frame).__module__.split(".")[0]
     if kind == "pandas":
-        return rows.to_pandas().set_axis(frame.index, axis=0)
+        import pandas
+
+        found = rows.to_pandas()
+        counts = isinstance(frame.index, pandas.RangeIndex)
+        return found.set_axis(frame.index.rename(None), axis=0) if counts else found
     if kind == "polars":
         import polars
 

@@ -81,6 +81,21 @@ def test_bounds_of_needs_and_stated_conditions_are_judged_per_release():
     assert found().require("smallest>=1").met
 
 
+def test_conditions_that_were_required_before_stay():
+    first = found(needs=[NEED]).require("rows_released>=4")
+    both = first.require("smallest>=1").require("rows_released>=4")
+    assert [one.condition for one in both.conditions] == [
+        "needs.by sex>=0.6", "rows_released>=4", "smallest>=1",
+    ]  # fmt: skip
+    assert not found().require("rows_released>=4").require("smallest>=1").met
+
+
+@pytest.mark.parametrize("text", ["x>=1<=2", "loss >= 0.1 <= 0.2", "loss<=0.2>=.1", "a<=1<=2"])
+def test_a_condition_states_one_bound(text):
+    with pytest.raises(InputError, match="states two bounds"):
+        Condition.of(text)
+
+
 def test_what_is_not_known_keeps_no_bound():
     strange = published(["a", "b", "c", "d"], SEXES, ILLS)
     beside = hm.compare(original(), strange, releases()[0], learn=False)

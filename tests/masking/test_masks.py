@@ -320,6 +320,76 @@ def test_a_vault_that_others_may_read_or_that_is_none_is_refused(people, tmp_pat
         M.Pseudonym("id", key=KEY, vault=str(vault))
 
 
+def test_a_vault_behind_a_link_is_the_vault_itself(people, tmp_path, monkeypatch):
+    own, out = tmp_path / "own", tmp_path / "out"
+    own.mkdir()
+    out.mkdir()
+    link = out / "vault.json"
+    link.symlink_to(own / "vault.json")
+    release = hm.mask(people, M.Pseudonym("id", vault=str(link)))
+    assert link.is_symlink()
+    assert (own / "vault.json").stat().st_mode & 0o077 == 0
+    release.write(out / "out.csv")  # beside a link, which holds nothing
+    monkeypatch.setenv("HOME", str(own))
+    again = hm.mask(people, M.Pseudonym("id", vault="~/vault.json"))
+    assert set(again.to_arrow()["id"].to_pylist()) == set(release.to_arrow()["id"].to_pylist())
+
+
+def test_no_release_is_written_beside_its_vault(people, tmp_path):
+    (tmp_path / "own").mkdir()
+    (tmp_path / "here").symlink_to(tmp_path / "own")
+    release = hm.mask(people, M.Pseudonym("id", vault=str(tmp_path / "own" / "vault.json")))
+    for folder in ("own", "here"):
+        with pytest.raises(InputError, match="stands beside the release"):
+            release.write(tmp_path / folder / "out.csv")
+    assert [one.name for one in (tmp_path / "own").iterdir()] == ["vault.json"]
+    release.write(tmp_path / "out.csv")
+
+
+def test_no_document_tells_where_key_or_vault_stand(people, tmp_path):
+    own = tmp_path / "cellar-of-mine"
+    own.mkdir()
+    (own / "key").write_bytes(KEY)
+    steps = (
+        M.Pseudonym("id", vault=str(own / "vault.json")),
+        M.Pseudonym("id", key_file=str(own / "key")),
+        M.DateShift("day", key_file=str(own / "key")),
+        M.DateShift("day", key=KEY),  # else repeated by other days, silently
+    )
+    for place, step in enumerate(steps):
+        release = hm.mask(people, step)
+        report = tmp_path / f"{place}.json"
+        release.report(report)
+        release.report(tmp_path / "page.html")
+        assert "cellar-of-mine" not in report.read_text() + (tmp_path / "page.html").read_text()
+        assert "cellar-of-mine" not in json.dumps(release.to_dict()) + repr(release.steps)
+        with pytest.raises(InputError, match="had a key or vault"):
+            read_like(report)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        [],
+        {"id": ["p1"]},
+        {"id": {"p1": 7}},
+        {"id": {"p1": "p1"}},
+        {"id": {"p1": "0" * 32, "p2": "0" * 32}},
+    ],
+)
+def test_a_damaged_vault_is_refused(people, tmp_path, columns):
+    vault = tmp_path / "vault.json"
+    vault.touch(mode=0o600)
+    vault.write_text(json.dumps({"format": "halfmask.vault/1", "columns": columns}))
+    with pytest.raises(InputError, match="is damaged"):
+        hm.mask(people, M.Pseudonym("id", vault=str(vault)))
+
+
+def test_a_folder_is_no_vault(people, tmp_path):
+    with pytest.raises(InputError, match="is a folder: name a file"):
+        hm.mask(people, M.Pseudonym("id", vault=str(tmp_path)))
+
+
 def test_a_key_moves_people_alike_in_every_table(people):
     mask = M.DateShift("day", key=KEY)
     one, other = (hm.mask(people, mask, seed=seed).to_arrow() for seed in (1, 2))

@@ -166,12 +166,28 @@ def test_an_optimal_matrix_leaves_nobody_surer_than_stated(counts, certainty, in
         assert highest > certainty - 1e-6
         return
     assert matrix.sum(axis=1) == pytest.approx(1.0)
-    assert posterior(t, matrix) <= certainty + 1e-6
+    assert posterior(t, matrix) <= certainty + 1e-9
     if invariant:
         assert t @ matrix == pytest.approx(t, abs=1e-6 * t.sum())
     # All rows drawn anew by the counts is one such matrix: it keeps the sum of squared shares.
     stays = float((t / t.sum()) @ np.diag(matrix))
     assert stays >= ((t / t.sum()) ** 2).sum() - 1e-6
+
+
+@pytest.mark.parametrize("invariant", [True, False])
+def test_what_a_solver_leaves_above_the_certainty_is_mended(monkeypatch, invariant):
+    t = np.array([50.0, 30.0, 20.0])
+    stays = np.diag(t / t.sum()).ravel()  # a solver that changes nothing: everybody is sure
+
+    class Found:
+        x, status = stays, 0
+
+    monkeypatch.setattr("scipy.optimize.linprog", lambda *_, **__: Found)
+    matrix = optimal_matrix(t, 0.6, invariant=invariant)
+    assert matrix.sum(axis=1) == pytest.approx(1.0)
+    assert t @ matrix == pytest.approx(t)
+    assert posterior(t, matrix) <= 0.6 + 1e-9
+    assert optimal_matrix(t, 0.4, invariant=invariant) is None  # half of all hold one value
 
 
 def test_optimal_pram_is_a_step_and_says_what_it_cannot():

@@ -42,10 +42,24 @@ def made(**settings):
 
 def test_rows_keep_their_order_and_identifiers_stay():
     out = made().fit_transform(PEOPLE)
-    assert out.index.tolist() == [7, 5, 3, 1]
+    assert out.index.tolist() == [0, 1, 2, 3]  # an index may hold who people are
     assert out.columns.tolist() == ["age", "sex", "ill"]
     assert [str(age) for age in out["age"]] == AGES
     assert out["ill"].tolist() == PEOPLE["ill"].tolist()
+
+
+def test_an_index_leaves_only_where_it_counts_rows():
+    named = PEOPLE.set_index(pd.Index(["ann", "bob", "cy", "di"], name="who"))
+    out = made().fit_transform(named)
+    assert out.index.equals(pd.RangeIndex(4))
+    assert out.index.name is None
+    counted = PEOPLE.set_index(pd.RangeIndex(10, 18, 2))
+    assert made().fit_transform(counted).index.tolist() == [10, 12, 14, 16]
+
+
+def test_one_promise_needs_no_list():
+    out = Anonymizer(hm.KAnonymity(2), SCHEMA).fit_transform(PEOPLE)
+    assert [str(age) for age in out["age"]] == AGES
 
 
 def test_new_rows_get_the_levels_that_were_learned():

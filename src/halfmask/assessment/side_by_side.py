@@ -6,7 +6,8 @@ Every figure is one of ``compare``: it is taken from its result and measured by 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from halfmask.assessment.measure import Document, Form, known_figure
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from halfmask.assessment.comparison import Comparison
+
+
+_BOUND = re.compile(r"(<=|>=)\s*[-+]?\.?\d[^<>]*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ class Condition(Result):
         """Read ``highest_risk<=0.2`` or ``loss>=0.1``.
 
         Raises:
-            InputError: it is not written so.
+            InputError: it is not written so, or states two bounds.
         """
         sign: Literal["<=", ">="] = "<=" if text.rfind("<=") > text.rfind(">=") else ">="
         figure, found, number = text.rpartition(sign)
@@ -73,6 +77,11 @@ class Condition(Result):
             raise InputError(
                 f"The condition '{text}' cannot be read: write a figure, <= or >=, and a number, "
                 "such as highest_risk<=0.2."
+            )
+        if _BOUND.search(figure):
+            raise InputError(
+                f"The condition '{text}' states two bounds: write two conditions, each with a "
+                "figure, <= or >=, and a number."
             )
         return cls(figure.strip(), sign, bound)
 
@@ -142,12 +151,14 @@ class SideBySide(Document):
         return all(all(one.met) for one in self.conditions)
 
     def require(self, *conditions: str) -> SideBySide:
-        """The same with conditions such as ``"highest_risk<=0.2"``; ``met`` says whether all hold.
+        """The same with more conditions, as ``"highest_risk<=0.2"``; ``met``: whether all hold.
 
         Raises:
             InputError: a condition cannot be read or names no figure.
         """
-        return SideBySide.of(self.releases, self.comparisons, conditions)
+        judged = _judge([Condition.of(one) for one in conditions], self.headlines)
+        more = [one for one in judged if one not in self.conditions]
+        return replace(self, conditions=(*self.conditions, *more))
 
 
 def _asked(one: Comparison) -> Iterator[Condition]:

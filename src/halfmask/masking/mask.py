@@ -78,6 +78,11 @@ def secret() -> dict[str, Any]:
     return {"parameter": Parameter("any", text=False), "secret": True}
 
 
+def secret_place() -> dict[str, Any]:
+    """The path of what is secret, which no document tells either."""
+    return {"parameter": Parameter("any"), "secret": True}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
     """The rows as one step meets them.
@@ -208,13 +213,16 @@ class MaskStep:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """The mask and its parameters, to repeat it; secrets are left out."""
+        """The mask and its parameters, to repeat it; of secrets only which there were."""
         facts: dict[str, Any] = {"mask": self.name}
+        secrets = []
         for one, _ in mask_parameters(type(self)):
+            value = getattr(self, one.name)
             if not one.metadata.get("secret"):
-                value = getattr(self, one.name)
                 facts[one.name] = list(value) if isinstance(value, tuple) else value
-        return facts
+            elif value is not None:
+                secrets.append(one.name)
+        return {**facts, **({"secrets": secrets} if secrets else {})}
 
 
 def mask_parameters(mask: type[MaskStep]) -> tuple[tuple[Field[Any], Parameter], ...]:
@@ -347,6 +355,11 @@ def step_from_dict(given: Mapping[str, Any]) -> MaskStep:
     """The mask that ``to_dict`` wrote, or an entry of ``[mask]`` in a schema file."""
     rest = dict(given)
     mask = _mask_named(rest.pop("mask", None))
+    if "secrets" in rest:
+        raise InputError(
+            f"{mask.name} had a key or vault, which its release does not tell: state the steps "
+            "themselves, with it."
+        )
     known = {one.name for one, _ in mask_parameters(mask)}
     unknown = [name for name in rest if name.replace("-", "_") not in known]
     if unknown:

@@ -25,9 +25,9 @@ from halfmask.masking.mask import (
     MaskStep,
     MaskWords,
     Outcome,
-    anything,
     register_mask,
     secret,
+    secret_place,
     some_columns,
 )
 from halfmask.masking.numbers import moments_in, numbers_in
@@ -160,7 +160,7 @@ class DateShift(MaskStep):
     columns: tuple[str, ...] | str = field(metadata=some_columns("dates"))
     days: int = field(default=30, metadata=whole_number(1))
     key: Any = field(default=None, metadata=secret(), repr=False)
-    key_file: str | None = field(default=None, metadata=anything())
+    key_file: str | None = field(default=None, metadata=secret_place())
 
     def faults(self, table: Table) -> list[str]:
         """Refuse a key where nobody can be told apart."""

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _MOST = 1000  # values of a column: the matrix has their square
 _SUM = 1e-6
 _OPTIMAL = 60  # values up to which the best matrix is sought: the program has their square, twice
+_SURER = 1e-9  # above a stated certainty: rounding, no more
 _SPREAD = {
     "invariant": "so that all counts stay in expectation",
     "even": "to all other values alike",
@@ -247,8 +248,33 @@ def optimal_matrix(counts: Floats, certainty: float, *, invariant: bool) -> Floa
     if found.x is None or found.status != 0:
         return None
     flow = np.maximum(found.x.reshape(size, size), 0.0)
-    out[np.ix_(held, held)] = flow / flow.sum(axis=1, keepdims=True)
+    chances = _kept_within(flow / flow.sum(axis=1, keepdims=True), share, certainty)
+    if chances is None:
+        return None
+    out[np.ix_(held, held)] = chances
     return out
+
+
+def _kept_within(chances: Floats, share: Floats, certainty: float) -> Floats | None:
+    """The matrix such that nobody is surer, which a solver keeps to its own tolerance only.
+
+    Where it is above, as many rows as needed are drawn anew by the counts: of these, nobody knows
+    more than the counts say. None: that does not suffice.
+    """
+    if _surest(chances, share) > certainty + _SURER:
+        flow = share[:, None] * chances
+        over = np.maximum(flow - certainty * flow.sum(axis=0), 0.0)
+        room = np.maximum(np.outer(certainty - share, share), 0.0)
+        anew = np.divide(over, over + room, out=np.zeros_like(over), where=over > 0).max()
+        chances = (1 - anew) * chances + anew * share
+    return chances if _surest(chances, share) <= certainty + _SURER else None
+
+
+def _surest(chances: Floats, share: Floats) -> float:
+    """The highest probability of a value, given what it became."""
+    flow = share[:, None] * chances
+    arrives = flow.sum(axis=0)
+    return float((flow[:, arrives > 0] / arrives[arrives > 0]).max(initial=0.0))
 
 
 def _drawn(

@@ -9,30 +9,31 @@ Source: Krawczyk, Bellare and Canetti, "HMAC: keyed-hashing for message authenti
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from halfmask.errors import InputError
+from halfmask.errors import InputError, usable_path
 from halfmask.masking.mask import (
     MaskStep,
     MaskWords,
     Outcome,
-    anything,
     one_column,
     register_mask,
     secret,
+    secret_place,
 )
 from halfmask.release.files import folder_lock, private_file
-from halfmask.release.masked import PseudonymClaim
+from halfmask.release.masked import PseudonymClaim, refuse_beside
 from halfmask.release.pseudonyms import key_bytes, keyed_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from halfmask.masking.mask import Rows
     from halfmask.table.table import Table
@@ -69,8 +70,8 @@ class Pseudonym(MaskStep):
 
     column: str = field(metadata=one_column())
     key: Any = field(default=None, metadata=secret(), repr=False)
-    key_file: str | None = field(default=None, metadata=anything())
-    vault: str | None = field(default=None, metadata=anything())
+    key_file: str | None = field(default=None, metadata=secret_place())
+    vault: str | None = field(default=None, metadata=secret_place())
 
     def require(self) -> None:
         """Demand a key that cannot be guessed, or a vault."""
@@ -103,8 +104,9 @@ class Pseudonym(MaskStep):
         """Replace the values."""
         encoded = rows.table.encode(self.column)
         held = encoded.values.drop_null()
-        if self.vault is not None:
-            found = vault_tokens(self.vault, self.column, held)
+        place = None if self.vault is None else vault_place(self.vault)
+        if place is not None:
+            found = vault_tokens(place, self.column, held)
         else:
             found = keyed_tokens(key_bytes(self.key, self.key_file), self.column, held)
         tokens = pa.array(found, pa.string())
@@ -113,7 +115,7 @@ class Pseudonym(MaskStep):
         taken = tokens.take(codes) if len(held) else pa.nulls(len(codes), pa.string())
         return Outcome(
             {self.column: taken},
-            claims=(PseudonymClaim(self.column),),
+            claims=(PseudonymClaim(self.column, place),),
             notes=(
                 f"Column '{self.column}' holds pseudonyms: these rows are not anonymous. Whoever "
                 f"has the {'key' if self.vault is None else 'vault'} can find everybody.",
@@ -125,13 +127,25 @@ _FORMAT = "halfmask.vault/1"
 _OTHERS = 0o077  # rights of anybody but the owner
 
 
-def vault_tokens(path: str, column: str, values: pa.Array) -> list[str]:
+def vault_place(path: str | Path) -> Path:
+    """Where the vault itself stands, whatever links lead to it: there it is locked and written.
+
+    Raises:
+        InputError: nothing can stand there.
+    """
+    try:
+        return usable_path(path).expanduser().resolve()
+    except (OSError, RuntimeError) as error:  # no home, or links in a circle
+        raise InputError(f"The vault {str(path)!r} leads nowhere: name a file.") from error
+
+
+def vault_tokens(path: str | Path, column: str, values: pa.Array) -> list[str]:
     """A token for each of the distinct values: that of the vault, or a new one that it then holds.
 
     Raises:
         InputError: others may read the vault, or it is none.
     """
-    place = Path(path)
+    place = vault_place(path)
     with folder_lock(place.parent):
         vault = _read_vault(place)
         held = vault.setdefault(column, {})
@@ -147,40 +161,49 @@ def vault_tokens(path: str, column: str, values: pa.Array) -> list[str]:
 
 def _read_vault(place: Path) -> dict[str, dict[str, str]]:
     """The tokens by column and value; none where there is no file yet."""
-    if not place.exists():
-        return {}
-    if place.stat().st_mode & _OTHERS:
-        raise InputError(
-            f"Others may read the vault {str(place)!r}: make it yours alone (chmod 600), and take "
-            "its tokens for known."
-        )
     try:
-        document = json.loads(place.read_text(encoding="utf-8"))
-        columns: dict[str, dict[str, str]] = document["columns"]
-        if document["format"] == _FORMAT:
-            return columns
+        if place.is_dir():
+            raise InputError(f"The vault {str(place)!r} is a folder: name a file.")
+        if not place.exists():
+            return {}
+        if place.stat().st_mode & _OTHERS:
+            raise InputError(
+                f"Others may read the vault {str(place)!r}: make it yours alone (chmod 600), and "
+                "take its tokens for known."
+            )
+        content = place.read_bytes()
     except OSError as error:
         why = error.strerror or "no access"
         raise InputError(f"The vault {str(place)!r} cannot be read: {why}.") from error
-    except (ValueError, KeyError, TypeError):
-        pass
-    raise InputError(f"{str(place)!r} is no vault of tokens: name another file.")
+    try:
+        document = json.loads(content)
+    except ValueError:
+        document = None
+    if not isinstance(document, dict) or document.get("format") != _FORMAT:
+        raise InputError(f"{str(place)!r} is no vault of tokens: name another file.")
+    columns = document.get("columns")
+    if not isinstance(columns, dict) or not all(map(_are_tokens, columns.values())):
+        raise InputError(
+            f"The vault {str(place)!r} is damaged: each value of a column needs one token of its "
+            "own, of 32 hexadecimal digits. Take its last copy."
+        )
+    return columns
+
+
+def _are_tokens(held: object) -> bool:
+    """Whether a column of a vault ties each of its values to a token of its own."""
+    if not isinstance(held, dict) or not all(isinstance(one, str) for one in held.values()):
+        return False
+    well = all(re.fullmatch("[0-9a-f]{32}", one) for one in held.values())
+    return well and len(set(held.values())) == len(held)
 
 
 def refuse_near_vault(steps: Sequence[object], output: str | None) -> None:
-    """Refuse to write a release into the folder of a vault, from where it might leave with it.
+    """Refuse, before a vault is made, what ``MaskedRelease.write`` would refuse.
 
     Raises:
-        InputError: both stand in one folder.
+        InputError: a vault of the steps and the release stand in one folder.
     """
-    if output is None:
-        return
-    folder = output.endswith("/")
-    target = (Path(output) if folder else Path(output).parent).resolve()
-    for one in steps:
-        vault = getattr(one, "vault", None)
-        above = [] if vault is None else Path(vault).resolve().parents
-        if target in (above if folder else above[:1]):
-            raise InputError(
-                f"The vault {vault!r} stands beside the release: keep it in a folder of its own."
-            )
+    stated = [vault for one in steps if (vault := getattr(one, "vault", None)) is not None]
+    if output is not None:
+        refuse_beside([vault_place(vault) for vault in stated], output)

@@ -7,6 +7,7 @@ groups of Anatomy, tokens in place of identifiers), by code that the steps do no
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.errors import InternalError, PrivacyError
+from halfmask.errors import InputError, InternalError, PrivacyError, usable_path
 from halfmask.release.demands import enforce_demands, order_notes, refuse_diversity
 from halfmask.release.document import AS_IT_WAS, ColumnChange
 from halfmask.release.files import write_table
@@ -216,9 +217,13 @@ class BucketClaim(AnatomyClaim):
 
 @dataclass(frozen=True, slots=True)
 class PseudonymClaim:
-    """Claims that a column that identifies leaves as tokens, none of them one of its values."""
+    """Claims that a column that identifies leaves as tokens, none of them one of its values.
+
+    ``vault`` is the private file that ties them to these, where there is one.
+    """
 
     column: str
+    vault: Path | None = field(default=None, repr=False)
 
     @property
     def words(self) -> str:
@@ -321,6 +326,8 @@ class MaskedRelease(Release):
         tables: what leaves beside the rows, by its name (the sensitive values of Anatomy).
         figures: means, variances and correlations before and after each step. For the controller
             only: they can give single people away, and no document holds them.
+        vaults: the private files of tokens, beside which the rows are not written; no document
+            tells where they are.
     """
 
     kind: ClassVar[str] = "masked"
@@ -329,6 +336,7 @@ class MaskedRelease(Release):
     steps: tuple[Mapping[str, Any], ...] = ()
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
     figures: tuple[Mapping[str, Any], ...] = ()
+    vaults: tuple[Path, ...] = ()
 
     @property
     def measured(self) -> Mapping[str, Any]:
@@ -337,7 +345,12 @@ class MaskedRelease(Release):
         return found
 
     def write(self, path: str | PathLike[str]) -> None:  # type: ignore[override]  # files
-        """Write the rows, and beside them, as ``name.table.suffix``, what leaves with them."""
+        """Write the rows, and beside them, as ``name.table.suffix``, what leaves with them.
+
+        Raises:
+            InputError: a vault of tokens stands in that folder, or the file cannot be written.
+        """
+        refuse_beside(self.vaults, path)
         write_table(self.to_arrow(), path, given=self.given)
         for name, table in self.tables.items():
             write_table(table, companion_path(path, name), given=self.given)
@@ -412,7 +425,8 @@ def seal_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRelea
     table, rows, source = candidate.table, candidate.rows, candidate.source
     if not len(rows):
         raise PrivacyError("No row would leave: mask less.")
-    tokens = [c.column for c in candidate.claims if isinstance(c, PseudonymClaim)]
+    claimed = [c for c in candidate.claims if isinstance(c, PseudonymClaim)]
+    tokens = [c.column for c in claimed]
     if len(source) != len(rows) or len(np.unique(source)) != len(source):
         raise InternalError("The masked rows are not those of the table.")
     held = _with_private_columns(table, rows, source)
@@ -486,9 +500,27 @@ def seal_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRelea
         steps=tuple(candidate.steps),
         tables=dict(candidate.tables),
         figures=tuple(candidate.figures),
+        vaults=tuple(c.vault for c in claimed if c.vault is not None),
         _arrow=published,
         door=DOOR,
     )
+
+
+def refuse_beside(vaults: Sequence[Path], output: str | PathLike[str]) -> None:
+    """Refuse to write a release into the folder of a vault, from where it might leave with it.
+
+    Raises:
+        InputError: both stand in one folder.
+    """
+    folder = os.fspath(output).endswith("/")
+    given = usable_path(output)
+    target = (given if folder else given.parent).resolve()
+    for vault in vaults:
+        if target in (vault.parents if folder else [vault.parent]):
+            raise InputError(
+                f"The vault {vault.name!r} stands beside the release: keep it in a folder of its "
+                "own."
+            )
 
 
 def with_true_values(table: Table, rows: Table, source: Ints, models: Sequence[Model]) -> Table:
