@@ -147,3 +147,7 @@ def test_bits_of_classes():
         sizes = np.array([min(3, int(rows[fits[a:b]].sum())) for a, b in pairwise(starts)])
         given = lattice.Fits(sizes, starts, fits, rows, np.arange(12), codes)
         same(lattice.entropies.plain(given, 6), lattice.entropies.compiled(given, 6))
+
+
+def test_the_work_of_a_huge_lattice_does_not_wrap():
+    assert lattice.bounds._work(np.ones(64, np.int64)) == 2**64 * 64

@@ -90,3 +90,48 @@ def test_synthetic_rows_are_written_alike(tmp_path):
     _, lines = cells(tmp_path / "out.csv")
     assert {line[0] for line in lines} <= {"62,5", "70,25", ""}
     assert {line[1] for line in lines} <= {"28.10.2005", "01.02.2006", ""}
+
+
+def written(tmp_path, lines, columns, method="optimal", head="age;pay"):
+    """The released file and the schema beside it, without what hangs on their number of rows."""
+    (tmp_path / "in.csv").write_text("\n".join([head, *lines]) + "\n")
+    table = hm.read(tmp_path / "in.csv", schema=columns)
+    release = hm.anonymize(table, hm.KAnonymity(2), method=method, suppression=0.1)
+    release.write(tmp_path / "out.csv")
+    record = (tmp_path / "out.toml").read_text()
+    return sorted((tmp_path / "out.csv").read_text().splitlines()), record[
+        record.index("[columns") :
+    ]
+
+
+@pytest.mark.parametrize("declared", [{"kind": "numeric"}, {"decimal": ","}])
+def test_a_suppressed_fraction_does_not_change_how_others_are_written(tmp_path, declared):
+    lines = [f"{20 + i // 10};{125 + i}" for i in range(20)]
+    columns = {"age": {"role": "quasi", "kind": "nominal"}, "pay": {"role": "other", **declared}}
+    alone = written(tmp_path, lines, columns)
+    assert "125" in alone[0][0]
+    assert written(tmp_path, [*lines, "99;7,5"], columns) == alone
+
+
+def test_a_suppressed_date_does_not_tell_day_from_month(tmp_path):
+    lines = [f"{20 + i // 10};{1 + i % 10:02}/02/2006" for i in range(20)]
+    columns = {"age": {"role": "quasi", "kind": "nominal"}, "pay": "other"}
+    alone = written(tmp_path, lines, columns)
+    assert '"20";"01/02/2006"' in alone[0]
+    assert written(tmp_path, [*lines, "99;28/10/2005"], columns) == alone
+
+
+def test_tabs_and_rare_delimiters_become_commas_in_csv(tmp_path):
+    lines = [f"{20 + i // 10}\t{i}" for i in range(20)]
+    columns = {"age": {"role": "quasi", "kind": "nominal"}, "pay": "other"}
+    rows, _ = written(tmp_path, lines, columns, head="age\tpay")
+    assert '"age","pay"' in rows
+
+
+def test_small_numbers_are_written_in_full_beside_a_comma(tmp_path):
+    lines = [f"{20 + i // 10};0,000000015" for i in range(19)] + ["21;2,5"]
+    columns = {"age": {"role": "quasi", "kind": "nominal"}, "pay": SCHEMA["Gewicht"]}
+    rows, _ = written(tmp_path, lines, columns)
+    assert sum("0,000000015" in row for row in rows) == 19
+    again = hm.read(tmp_path / "out.csv").arrow["pay"].to_pylist()
+    assert sorted(again) == [1.5e-8] * 19 + [2.5]

@@ -241,7 +241,7 @@ def _penalty(
 # A small lattice is walked sooner than its kernels are compiled.
 combine: Any = Sparing(_combine, lambda *_: 1, 20_000)
 bounds: Any = Sparing(
-    _bounds, lambda heights, *_: int(np.prod(heights + 1)) * len(heights), 100_000
+    _bounds, lambda heights, *_: math.prod((heights + 1).tolist()) * len(heights), 100_000
 )
 advance: Any = Sparing(_advance, lambda order, position, *_: len(order) - position, 500_000)
 penalty: Any = Sparing(_penalty, lambda keys, *_: len(keys), 200_000)

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import tempfile
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -159,6 +160,7 @@ def folder_lock(folder: Path) -> Iterator[None]:
 
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_KEPT = (",", ";", "|")  # a .csv with any other is taken for something else
 _KINDS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".feather", ".arrow")
 
 
@@ -198,22 +200,43 @@ def text_delimiter(path: str | PathLike[str], given: Mapping[str, Incoming]) -> 
     """What stands between the fields of a text file."""
     kind = table_kind(path).removesuffix(".gz")
     known = next((was.delimiter for was in given.values()), ",")
-    return known if kind == ".csv" else _DELIMITERS[kind]
+    return known if kind == ".csv" and known in _KEPT else _DELIMITERS[kind]
 
 
 def text_forms(table: pa.Table, given: Mapping[str, Incoming]) -> dict[str, pa.ChunkedArray]:
-    """The columns of numbers and dates that a text file writes as they came in, so written."""
+    """The columns of numbers and dates that a text file writes as they came in, so written.
+
+    A decimal comma is written where the values that leave need one: whether other rows had a
+    fraction is not told.
+    """
     found = {}
     for name, column in zip(table.column_names, table.columns, strict=True):
         form = given[name].form if name in given else ""
-        if form == "," and pa.types.is_floating(column.type):
-            found[name] = pc.replace_substring(column.cast(pa.string()), ".", ",")
+        if form == "," and has_fraction(column):
+            found[name] = pc.replace_substring(_in_full(column.cast(pa.string())), ".", ",")
         elif form and (pa.types.is_date(column.type) or pa.types.is_timestamp(column.type)):
             texts = pc.strftime(column, format=form)
             back = moments_by(texts.combine_chunks(), form)
             if back.equals(column.cast(back.type, safe=False).combine_chunks()):
                 found[name] = texts  # nothing is lost in this form
     return found
+
+
+def has_fraction(column: pa.ChunkedArray) -> bool:
+    """Whether some number is not whole."""
+    if not pa.types.is_floating(column.type):
+        return False
+    parts = pc.and_(pc.is_finite(column), pc.not_equal(column, pc.floor(column)))
+    return bool(pc.any(parts).as_py())
+
+
+def _in_full(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Numbers without exponents, which nobody reads beside a decimal comma."""
+    short = pc.unique(texts.filter(pc.match_substring(texts, "e"))).drop_null()
+    if not len(short):
+        return texts
+    full = pa.array([format(Decimal(one), "f") for one in short.to_pylist()], pa.string())
+    return pc.coalesce(full.take(pc.index_in(texts, value_set=short)), texts)
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

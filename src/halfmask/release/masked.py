@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from halfmask.errors import InputError, InternalError, PrivacyError, usable_path
 from halfmask.release.demands import enforce_demands, order_notes, refuse_diversity
 from halfmask.release.document import AS_IT_WAS, ColumnChange
-from halfmask.release.files import write_table
+from halfmask.release.files import has_fraction, write_table
 from halfmask.release.labels import encode_labels
 from halfmask.release.partition import Perturbation
 from halfmask.release.pseudonyms import require_tied
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from halfmask.models.verdict import Model
     from halfmask.release.candidate import MaskedCandidate
+    from halfmask.table.files.rows import Incoming
     from halfmask.table.table import Table
 
     Ints = NDArray[np.int64]
@@ -496,7 +497,7 @@ def seal_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRelea
         suppressed=len(table) - len(rows),
         columns=tuple(_changes(candidate, published, tokens)),
         origin=table.origin,
-        given={n: was for n, was in table.given.items() if n not in tokens},
+        given=_told_forms(table, source, tokens),
         steps=tuple(candidate.steps),
         tables=dict(candidate.tables),
         figures=tuple(candidate.figures),
@@ -504,6 +505,16 @@ def seal_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRelea
         _arrow=published,
         door=DOOR,
     )
+
+
+def _told_forms(table: Table, source: Ints, tokens: Sequence[str]) -> dict[str, Incoming]:
+    """How columns were written, as far as the schema or the rows that leave tell it."""
+    found = {n: was for n, was in table.given.items() if n not in tokens}
+    for name, was in found.items():
+        told = was.declared or was.form != ","
+        if not told and not has_fraction(table.arrow[name].take(pa.array(source))):
+            found[name] = replace(was, form="")
+    return found
 
 
 def refuse_beside(vaults: Sequence[Path], output: str | PathLike[str]) -> None:

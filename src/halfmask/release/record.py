@@ -39,7 +39,7 @@ from halfmask.table.columns import Column
 from halfmask.table.files.toml import read_mapping, toml_section
 from halfmask.table.read import COUNTED, FILE, INSIDE, schema_beside
 from halfmask.table.schema import Schema
-from halfmask.table.values import is_text
+from halfmask.table.values import form_of, is_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -202,11 +202,14 @@ def write_release(
     given = given or {}
     write_table(rows, path, given=given)
     columns = dict(record.schema.columns)
-    for name in text_forms(rows, given):
-        form = given[name].form
-        column = columns[name]
-        comma = form == ","
-        columns[name] = replace(column, decimal=form) if comma else replace(column, format=form)
+    for name, texts in text_forms(rows, given).items():
+        was, column = given[name], columns[name]
+        if was.form == ",":
+            columns[name] = replace(column, decimal=was.form)
+        elif was.declared or form_of(pc.unique(texts).drop_null()) == was.form:
+            columns[name] = replace(column, format=was.form)
+        else:  # rows that do not leave told day from month: without them these are texts
+            columns[name] = replace(column, kind="nominal")
     split = text_delimiter(path, given)
     schema = replace(record.schema, columns=columns, delimiter=None if split in ",\t" else split)
     record = replace(record, schema=schema)

@@ -33,6 +33,7 @@ from halfmask.table.values import (
     dictionary_of,
     form_of,
     forms_of,
+    has_comma,
     has_two_marks,
     infer_type,
     is_number,
@@ -348,28 +349,34 @@ def _written(texts: pa.Table, table: Table) -> dict[str, Incoming]:
     split = (texts.schema.metadata or {})[text_file.DELIMITER].decode()
     found = {}
     for field in table.arrow.schema:
-        form = ""
+        form, declared = "", False
         if field.name in texts.column_names:
-            form = _form(texts[field.name], field.type, table.schema, field.name)
+            form, declared = _form(texts[field.name], field.type, table.schema, field.name)
         if form or split != ",":
             kind = pa.string() if pa.types.is_dictionary(field.type) else field.type
-            found[field.name] = Incoming(kind, form=form, delimiter=split)
+            found[field.name] = Incoming(kind, form=form, delimiter=split, declared=declared)
     return found
 
 
-def _form(texts: pa.ChunkedArray, kind: pa.DataType, schema: Schema, name: str) -> str:
-    """A decimal comma, or the form of dates that are not written year first; else nothing."""
+def _form(texts: pa.ChunkedArray, kind: pa.DataType, schema: Schema, name: str) -> tuple[str, bool]:
+    """A decimal comma, or the form of dates that are not written year first; else nothing.
+
+    And whether the schema says so: what the rows alone say may be told by some that do not leave.
+    """
     moment = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
+    if is_number(kind) and has_comma(schema, name):
+        return ",", True
     if not (moment or pa.types.is_floating(kind)):
-        return ""
+        return "", False
     entry = schema.columns.get(name)
     values = _told(used_values(pa.chunked_array([dictionary_of(texts)])).drop_null(), entry)
     if not moment:
         comma = pc.any(pc.match_substring(values, ",")).as_py()
         mark = mark_of(values, entry.decimal if entry else None, schema.decimal)
-        return "," if comma and mark == "," else ""
+        return "," if comma and mark == "," else "", False
     form = (entry.format if entry is not None else None) or form_of(values) or ""
-    return "" if form == EXCEL or form.startswith("%Y-%m-%d") else form
+    declared = entry is not None and (entry.format is not None or entry.kind == "date")
+    return "" if form == EXCEL or form.startswith("%Y-%m-%d") else form, declared
 
 
 def _told(values: pa.Array, entry: Column | None) -> pa.Array:

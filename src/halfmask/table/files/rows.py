@@ -147,6 +147,7 @@ class Incoming:
         form: how a text file wrote its numbers (``","``: a decimal comma) or dates
             (``"%d.%m.%Y"``); empty: as everybody does.
         delimiter: what stood between the fields of that file.
+        declared: whether the schema says that form, whatever the rows are.
     """
 
     type: pa.DataType
@@ -155,6 +156,7 @@ class Incoming:
     label: str = ""
     form: str = ""
     delimiter: str = ","
+    declared: bool = False
 
     @property
     def text(self) -> bool:
