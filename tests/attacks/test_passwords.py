@@ -77,6 +77,8 @@ GIVEN = {
         "people.csv --like {}",
         'people.csv --step "round age base=5" -o {}',
     ],
+    "randomize": ["{} -c job --epsilon 1", "people.csv -c job --epsilon 1 -o {}"],
+    "shares": ["{} --like people.csv", "people.csv --like {}"],
     "tabulate": ["{} --by age", "people.csv --by age -o {}"],
     "policies": ["{}", "people.csv -o {}"],
     "serve": ["{} --no-open", "people.csv --ledger {} --no-open"],
