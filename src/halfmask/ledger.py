@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import os
 import sqlite3
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from halfmask.errors import HalfmaskError, InputError, LedgerError, usable_path
+from halfmask.ownership import tighten, write_new
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -129,13 +129,9 @@ class LedgerFile:
     def create(self) -> None:
         """Make the file, which must not exist, for its owner alone; it holds nothing yet."""
         try:
-            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            write_new(self.path, b"")
         except FileExistsError:
             raise self._no_ledger() from None
-        except OSError as error:
-            raise InputError(
-                f"The ledger {self.path.name!r} cannot be made here: {error.strerror}."
-            ) from None
         with self._transaction(write=True) as cursor:
             for statement in _TABLES:
                 cursor.execute(statement)
@@ -214,6 +210,8 @@ class LedgerFile:
                 "granted budget, "
                 f"`halfmask budget create {self.path.name} --grant EPSILON`."
             )
+        if write:
+            tighten(self.path)
         place = f"{self.path.absolute().as_uri()}?mode={'rw' if write else 'ro'}"
         try:
             with closing(

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 
 from halfmask.errors import InputError
+from halfmask.ownership import make_private, private_folder
 from halfmask.protocol.store.relay_sqlite import RelayStore
-from halfmask.release.files import make_private, private_file, private_folder, whole_file
+from halfmask.release.files import private_file, whole_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

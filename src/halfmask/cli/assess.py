@@ -106,12 +106,12 @@ def describe_command(
 
 def _write_schema(text: str, output: str | None) -> None:
     """The proposed schema on stdout or in a file, where it was asked for."""
-    from halfmask.release.files import whole_file
+    from halfmask.release.files import private_file
 
     if output == STDOUT:
         sys.stdout.write(show.visible(text))
     elif output:
-        with whole_file(output) as temporary:
+        with private_file(output) as temporary:  # it may list values
             temporary.write_text(text, encoding="utf-8")
         show.say(f"The proposed schema is in {output}: read it, and change what is wrong.")
 

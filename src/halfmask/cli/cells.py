@@ -294,10 +294,10 @@ def cells_command() -> None:
 @as_json
 def keys_command(folder: str, groups: int, asker: str, days: int, as_json: bool) -> None:
     """Make an issuer of credentials and a certified asker in FOLDER."""
+    from halfmask.ownership import private_folder
     from halfmask.protocol.keys import new_issuer, write_key
 
-    where = Path(folder)
-    where.mkdir(parents=True, exist_ok=True)
+    where = private_folder(folder)
     issuer = new_issuer(groups)
     write_key(issuer, where / "issuer.json")
     write_key(issuer.asker(asker, int(time.time()) + days * 86_400), where / "asker.json")
@@ -331,12 +331,17 @@ def enroll_command(
     """
     from urllib.parse import quote
 
+    from halfmask.ownership import is_listable, private_folder
     from halfmask.protocol.keys import Issuer, read_key, write_key
 
     by = read_key(issuer, Issuer)
     names = _people(people, person)
-    where = Path(output)
-    where.mkdir(mode=0o700, parents=True, exist_ok=True)
+    where = private_folder(output)
+    if is_listable(where):
+        raise InputError(
+            f"Others can list {where.name}, and the files in it are called after people: "
+            "name a new folder, or make it yours alone (chmod 700)."
+        )
     # Quoted: a name may hold what a path may not.
     files = {name: where / f"{quote(name, safe='')}.json" for name in names}
     taken = sum(file.exists() for file in files.values())

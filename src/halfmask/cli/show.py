@@ -383,10 +383,13 @@ def show_failing(verdicts: Sequence[Verdict]) -> None:
 def write_failing(verdicts: Sequence[Verdict], path: str) -> None:
     """Write whose own demand is not met to a private file."""
     import csv
-    import os
 
-    opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(opened, "w", encoding="utf-8", newline="") as stream:
+    from halfmask.release.files import private_file
+
+    with (
+        private_file(path) as temporary,
+        temporary.open("w", encoding="utf-8", newline="") as stream,
+    ):
         lines = csv.writer(stream)
         lines.writerow(("person_or_row", "promise"))
         for who, broken in _broken(verdicts).items():

@@ -12,6 +12,7 @@ import numpy as np
 from halfmask.coclustering.criterion import GridCriterion, cell_counts
 from halfmask.coclustering.observations import Observations, Variable
 from halfmask.errors import InputError, usable_path
+from halfmask.ownership import make_private
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -156,6 +157,7 @@ class Grid:
             "cells": self.cells.tolist(),
             "counts": self.counts.tolist(),
         }
+        make_private(path)
         usable_path(path).write_text(json.dumps(document, ensure_ascii=False), encoding="utf-8")
 
     @classmethod

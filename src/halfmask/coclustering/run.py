@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -28,6 +27,7 @@ from halfmask.coclustering.prepare import (
 )
 from halfmask.coclustering.trees import ColumnTree, column_trees, ordered_tree
 from halfmask.errors import ParameterError
+from halfmask.ownership import make_private, private_folder
 from halfmask.table.columns import require_known
 from halfmask.table.table import require_table
 
@@ -99,15 +99,14 @@ class CoClustering:
 
     def write_hierarchies(self, folder: str | PathLike[str]) -> list[str]:
         """Write one file per column as ARX reads it (``value;level 1;...;*``); their names."""
-        place = Path(folder)
-        place.mkdir(parents=True, exist_ok=True)
+        place = private_folder(folder)
         out: list[str] = []
         for name, tree in self.trees().items():
             safe = re.sub(r"[^\w.-]+", "_", name)[:_LONGEST].strip(".") or "column"
             path = place / f"{safe}.csv"
             if str(path) in out:
                 path = place / f"{safe}_{len(out)}.csv"
-            path.touch(mode=0o600)
+            make_private(path)
             path.write_text(tree.to_csv(), encoding="utf-8")
             out.append(str(path))
         return out

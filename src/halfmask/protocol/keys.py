@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from halfmask.errors import AuthenticationError, InputError, ParameterError, usable_path
+from halfmask.ownership import tighten, write_new
 from halfmask.protocol.crypto import derive, sign, verify
 
 SKEW = 300
@@ -201,22 +202,21 @@ _FILES = {
 
 def write_key(key: CellKey | AskerKey | Issuer, path: str | Path) -> None:
     """Write a key file that its owner alone may read."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     try:
-        with os.fdopen(os.open(usable_path(path), flags, 0o600), "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(key)) + b"\n")
+        write_new(path, msgspec.json.format(msgspec.json.encode(key)) + b"\n")
     except FileExistsError:
         raise InputError(f"{Path(path).name} exists already; a key is never overwritten.") from None
 
 
 def read_key(path: str | Path, kind: type[Key]) -> Key:
-    """Read a key file.
+    """Read a key file, and take from others what rights they have on it.
 
     Raises:
         InputError: the file is no such key, or of a version without credentials.
     """
     try:
         data = usable_path(path).read_bytes()
+        tighten(path)
         return msgspec.json.decode(data, type=kind)
     except (OSError, msgspec.MsgspecError):
         what, how = _FILES[kind.__name__]

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import EngineUnavailableError, InputError, usable_path
+from halfmask.ownership import make_private
 from halfmask.table.read import INSIDE
 from halfmask.table.values import moments_by
 
@@ -100,46 +101,6 @@ def private_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     with whole_file(path) as temporary:
         make_private(temporary)
         yield temporary
-
-
-def make_private(path: str | os.PathLike[str]) -> None:
-    """Make ``path`` a file that its owner alone may read; an empty one where there is none.
-
-    For databases, which are opened where they stand: what SQLite writes beside its file gets the
-    same rights.
-
-    Raises:
-        InputError: it is somebody else's file, or cannot be made.
-    """
-    try:
-        os.close(os.open(usable_path(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-    except FileExistsError:
-        _tighten(Path(path))
-    except OSError as error:
-        why = error.strerror or "no access"
-        raise InputError(f"Cannot write {str(path)!r}: {why}.") from error
-
-
-def _tighten(path: Path) -> None:
-    """Take from others what rights they have on a file of ours."""
-    if not path.is_file() or not path.stat().st_mode & 0o077:
-        return
-    try:
-        path.chmod(0o600)
-    except OSError as error:
-        raise InputError(
-            f"{str(path)!r} can be read by others and belongs to somebody else: use a file of "
-            "your own."
-        ) from error
-
-
-def private_folder(path: str | os.PathLike[str]) -> Path:
-    """The folder, made for its owner alone where there is none (and those above it)."""
-    folder = usable_path(path)
-    if not folder.is_dir():
-        private_folder(folder.parent)
-        folder.mkdir(mode=0o700, exist_ok=True)
-    return folder
 
 
 @contextmanager

@@ -78,11 +78,11 @@ def guaranteed_answer(
     session: Session, table: Table, asked: requests.QueryRequest, folder: Path, ledgers: Ledgers
 ) -> dict[str, Any]:
     """Answer with guarantees what earlier answers do not forbid; or plan or propose only."""
+    from halfmask.ownership import private_folder
     from halfmask.query.explain import explain_prepared
     from halfmask.query.history.ledger import Ledger
     from halfmask.query.suggest import suggest
     from halfmask.release.document import plain_rows
-    from halfmask.release.files import private_folder
 
     if asked.suggest:
         return verb_document("query", {"suggestion": suggest(table, asked.sql).to_dict()})

@@ -30,7 +30,7 @@ from halfmask.dp.accountant import Accountant
 from halfmask.dp.budget import budget
 from halfmask.dp.ledger import BudgetLedger
 from halfmask.errors import LedgerError, MissingError, SchemaError
-from halfmask.release.files import private_folder
+from halfmask.ownership import private_folder
 from halfmask.table.hierarchies import Csv
 from halfmask.table.schema import Schema
 

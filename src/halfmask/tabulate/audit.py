@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import InputError, ParameterError, SchemaError
-from halfmask.release.files import report_kind, whole_file, write_table
+from halfmask.release.files import private_file, report_kind, write_table
 from halfmask.release.tabulation.cells import (
     MISSING,
     TOTAL,
@@ -140,13 +140,13 @@ class TableAudit:
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write the intervals as a table, for the controller."""
-        write_table(self.to_arrow(), path)
+        write_table(self.to_arrow(), path, private_file)
 
     def report(self, path: str | PathLike[str]) -> None:
         """Write the audit as ``.json``."""
         if report_kind(path) != ".json":
             raise InputError("An audit is written as .json: end its name so.")
-        with whole_file(path) as temporary:
+        with private_file(path) as temporary:
             temporary.write_text(json.dumps(self.to_dict(), indent=2) + "\n", encoding="utf-8")
 
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from halfmask.errors import InputError, PartyUnavailableError
+from halfmask.ownership import make_private
 from halfmask.protocol.messages import AskedQuery, Signed
 from halfmask.protocol.parties.relay import GroupQuery, Lease
-from halfmask.release.files import make_private
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,6 +17,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from halfmask.errors import AuthenticationError, InputError, SchemaError, usable_path
+from halfmask.ownership import tighten, write_new
 from halfmask.protocol.commons import Commons, Policy, commons_from
 from halfmask.protocol.contribution import Participation
 from halfmask.protocol.crypto import NONCE
@@ -83,18 +84,18 @@ class FileSpill:
 
 def new_key_file(path: str | Path) -> bytes:
     """A fresh key in a file that its owner alone may read."""
-    key, flags = os.urandom(32), os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    key = os.urandom(32)
     try:
-        with os.fdopen(os.open(usable_path(path), flags, 0o600), "wb") as file:
-            file.write(key.hex().encode() + b"\n")
+        write_new(path, key.hex().encode() + b"\n")
     except FileExistsError:
         raise InputError(f"{Path(path).name} exists already; a key is never overwritten.") from None
     return key
 
 
 def read_key_file(path: str | Path) -> bytes:
-    """The key in a key file."""
+    """The key in a key file, which others cannot read from now on."""
     try:
+        tighten(path)
         key = bytes.fromhex(usable_path(path).read_text(encoding="ascii").strip())
     except (OSError, ValueError):
         key = b""
@@ -122,6 +123,7 @@ class CellVault:
         self._path = usable_path(path)
         if not self._path.exists():
             raise InputError(f"There is no cell {self._path.name}: make one with cell init.")
+        tighten(self._path)
         with self._file() as db:
             try:
                 row = db.execute("SELECT data FROM things WHERE name = 'salt'").fetchone()
@@ -158,7 +160,7 @@ class CellVault:
             raise InputError(f"{path.name} exists already; a cell is never overwritten.")
         commons_from(commons, folder)
         salt = os.urandom(16)
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        write_new(path, b"")
         try:
             with _opened(path) as db:
                 db.execute("CREATE TABLE things (name TEXT PRIMARY KEY, data BLOB) WITHOUT ROWID")

@@ -1,0 +1,86 @@
+"""Files and folders for their owner alone: whatever the umask, and whoever made them before.
+
+What holds originals, keys, spendings or who took part is made so that no other user of the machine
+ever sees a byte of it, and is tightened where an earlier hand left it open. Files that take the
+place of others as a whole are ``release.files.private_file``, which begins here too.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from halfmask.errors import InputError, usable_path
+
+OTHERS = 0o077
+_BESIDE = ("", "-wal", "-shm", "-journal")  # SQLite's own files get the rights of their database
+
+
+def make_private(path: str | os.PathLike[str]) -> None:
+    """Make ``path`` a file that its owner alone may read; an empty one where there is none.
+
+    For databases, which are opened where they stand: what SQLite writes beside its file gets the
+    same rights.
+
+    Raises:
+        InputError: it is somebody else's file, or cannot be made.
+    """
+    try:
+        os.close(os.open(usable_path(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        tighten(path)
+    except OSError as error:
+        why = error.strerror or "no access"
+        raise InputError(f"Cannot write {str(path)!r}: {why}.") from error
+
+
+def write_new(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file that its owner alone may read, and that must not exist.
+
+    Raises:
+        FileExistsError: there is one.
+        InputError: it cannot be made.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    try:
+        with os.fdopen(os.open(usable_path(path), flags, 0o600), "wb") as file:
+            file.write(content)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        why = error.strerror or "no access"
+        raise InputError(f"The file {Path(path).name!r} cannot be made here: {why}.") from error
+
+
+def tighten(path: str | os.PathLike[str]) -> None:
+    """Take from others what rights they have on a file of ours, and on what SQLite keeps beside it.
+
+    Raises:
+        InputError: others may read it, and it belongs to somebody else.
+    """
+    place = usable_path(path)
+    for suffix in _BESIDE:
+        one = Path(f"{place}{suffix}")
+        if not one.is_file() or not one.stat().st_mode & OTHERS:
+            continue
+        try:
+            one.chmod(0o600)
+        except OSError as error:
+            raise InputError(
+                f"{str(one)!r} can be read by others and belongs to somebody else: use a file of "
+                "your own."
+            ) from error
+
+
+def private_folder(path: str | os.PathLike[str]) -> Path:
+    """The folder, made for its owner alone where there is none (and those above it)."""
+    folder = usable_path(path)
+    if not folder.is_dir():
+        private_folder(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+def is_listable(folder: Path) -> bool:
+    """Whether others can see what files a folder holds."""
+    return bool(folder.stat().st_mode & 0o044)
