@@ -113,10 +113,16 @@ def apply_rule(rule: Rule, value: exp.Expr, key: Key) -> exp.Expr:
 def _lower_edge(width: int, value: exp.Expr, *, whole: bool, real: bool) -> exp.Expr:
     """Where a number's interval begins; null for numbers that intervals do not reach."""
     if real:
-        small = exp.LT(this=exp.Abs(this=value.copy()), expression=_double(MOST_REAL))
+        tiny, small = (
+            exp.LT(this=exp.Abs(this=value.copy()), expression=_double(most))
+            for most in (1, MOST_REAL)
+        )
+        # What is next to 0 is not divided: PostgreSQL fails where a quotient vanishes.
+        below = exp.LT(this=value.copy(), expression=_double(0))
+        near = exp.Case().when(below, _double(-width), copy=False).else_(_double(0), copy=False)
         steps = exp.Div(this=value.copy(), expression=_double(width), typed=True)
         start = cast_to(exp.Floor(this=steps), "double") * _double(width)
-        return exp.Case().when(small, start, copy=False)
+        return exp.Case().when(tiny, near, copy=False).when(small, start, copy=False)
     size = _number(width)
     number = cast_to(value.copy(), "bigint") if whole else value.copy()
     rest = exp.Mod(
@@ -135,6 +141,8 @@ def lower_edge(value: Any, width: int) -> int | None:
     if value is None:
         return None
     if isinstance(value, float):
+        if abs(value) < 1:
+            return -width if value < 0 else 0
         return floor(value / width) * width if abs(value) < MOST_REAL else None
     if isinstance(value, int) and abs(value) > MOST_WHOLE:
         return None

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 MOST_WHOLE = (1 << 62) - 1  # the sum of two stays within 64 bits
 MOST_FACTORS = 6  # so many numbers of 1e30, multiplied, stay far within a double
 MOST, LEAST = 1e30, 1e-30
+MOST_EXACT = 16  # decimal places from the first digit of a double to its last
+GRAIN = 30 + MOST_EXACT  # of a number that is clamped
+MOST_GRAIN = 300  # what is no multiple of less does not vanish, which PostgreSQL calls a failure
 MOST_EXPONENT = 69.0  # e to this power is just below MOST
 MOST_DIGITS = 28  # ten thousand million decimals of so many digits add up within 38
 MOST_DECIMALS = 15
@@ -44,6 +47,7 @@ class Typed:
         constant: whether no row is read for it.
         most: of whole numbers, the largest absolute value once they are clamped.
         factors: of other numbers, how many are multiplied.
+        grain: they are whole multiples of 10 to the power of minus this, once they are clamped.
         raw: whether its numbers may be any that a column holds.
         decimal: of decimals, how many digits they have, and how many of them after the point.
     """
@@ -53,6 +57,7 @@ class Typed:
     constant: bool = False
     most: int = 0
     factors: int = 1
+    grain: int = 0
     raw: bool = False
     decimal: tuple[int, int] = (0, 0)
 
@@ -69,7 +74,8 @@ def clamp_number(found: Typed, most: int = MOST_WHOLE) -> Typed:
         return replace(found, node=_clamped(found.node, most), most=most, raw=False)
     if not found.raw and found.kind == "float":
         return found
-    return Typed(_between(double(found.node)), "float", found.constant, factors=found.factors)
+    node = _between(double(found.node))
+    return Typed(node, "float", found.constant, factors=found.factors, grain=GRAIN)
 
 
 def double(node: exp.Expr) -> exp.Expr:
@@ -455,7 +461,8 @@ def concatenate(total: TotalRows, node: exp.Expr) -> Typed:
     texts = [convert(total, part, total.of(part), "text") for part in parts]
     made: exp.Expr | None = None
     for one in texts:
-        text = one.node.copy()
+        # Cut before as well: two long texts together can be longer than an engine holds.
+        text = one.node.copy() if one.constant else _cut(one.node)
         if isinstance(node, exp.Concat):
             text = exp.Coalesce(this=text, expressions=[exp.Literal.string("")])
         made = text if made is None else exp.DPipe(this=made, expression=text)

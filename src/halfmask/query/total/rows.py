@@ -11,12 +11,15 @@ from halfmask.engines.request import Interval, kind_of
 from halfmask.query.total import conversions
 from halfmask.query.total.conversions import (
     DATES,
+    GRAIN,
     LEAST,
     MOST,
     MOST_DECIMALS,
     MOST_DIGITS,
+    MOST_EXACT,
     MOST_EXPONENT,
     MOST_FACTORS,
+    MOST_GRAIN,
     MOST_MULTIPLE,
     MOST_NODES,
     MOST_WHOLE,
@@ -292,7 +295,7 @@ def _literal(total: TotalRows, node: exp.Expr) -> Typed:
         return Typed(node.copy(), "integer", constant=True, most=int(node.name))
     if not (float(node.name) == 0 or LEAST <= float(node.name) <= MOST):
         fail(total.scope.text, node, f"a number here is 0 or between {LEAST:g} and {MOST:g}.")
-    return Typed(double(node.copy()), "float", constant=True)
+    return Typed(double(node.copy()), "float", constant=True, grain=GRAIN)
 
 
 def _plain(kind: str) -> Callable[[TotalRows, exp.Expr], Typed]:
@@ -321,9 +324,10 @@ def _arithmetic(total: TotalRows, node: exp.Expr) -> Typed:
         first = exp.cast(left.node, "bigint") if constant else exp.Paren(this=left.node)
         made = type(node)(this=first, expression=exp.Paren(this=right.node))
         return Typed(exp.Paren(this=made), "integer", constant, most)
-    factors = left.factors + right.factors if product else max(left.factors, right.factors)
+    join = sum if product else max
+    sizes = join((left.factors, right.factors)), join((left.grain, right.grain))
     made = type(node)(this=double(left.node), expression=double(right.node))
-    return _float(total, node, made, factors, constant=constant)
+    return _float(total, node, made, sizes, constant=constant)
 
 
 def _narrowed(total: TotalRows, node: exp.Expr, left: Typed, right: Typed) -> tuple[Typed, Typed]:
@@ -351,7 +355,8 @@ def _division(total: TotalRows, node: exp.Expr) -> Typed:
             below = guard(comparison_of(exp.GTE, exp.Abs(this=below), literal(LEAST)), below)
         made: exp.Expr = exp.Div(this=double(left.node), expression=below, typed=True)
         factors = left.factors + (right.factors if _is_written(node.expression) else 1)
-        return _float(total, node, made, factors, constant=constant)
+        grain = left.grain + 30 * right.factors + MOST_EXACT
+        return _float(total, node, made, (factors, grain), constant=constant)
     if left.kind != "integer" or right.kind != "integer":
         fail(total.scope.text, node, "whole numbers are needed here; or write FLOOR(x / 10).")
     below = exp.Paren(this=right.node)
@@ -396,7 +401,11 @@ def _rounded(total: TotalRows, node: exp.Expr) -> Typed:
         extra = {"typed": True} if decimals > 0 else {}
         steps = exp.Paren(this=back(this=steps, expression=scale, **extra))
     factors = found.factors + (1 if decimals else 0)
-    return _float(total, node, steps, factors, constant=found.constant)
+    finest = MOST_DECIMALS + MOST_EXACT
+    if decimals < 0:  # divided first, by as many digits
+        _float(total, node, steps, (factors, found.grain + finest), constant=found.constant)
+    sizes = factors, finest if decimals > 0 else 0
+    return _float(total, node, steps, sizes, constant=found.constant)
 
 
 def _decimals(total: TotalRows, node: exp.Expr) -> int:
@@ -437,8 +446,10 @@ def _function(total: TotalRows, node: exp.Expr) -> Typed:
         exp.Exp: comparison_of(exp.LTE, exp.Abs(this=value), literal(MOST_EXPONENT)),
     }
     made = type(node)(this=guard(within[type(node)], value))
-    factors = found.factors if isinstance(node, exp.Sqrt) else 1
-    return _float(total, node, made, factors, constant=found.constant)
+    sizes = 1, GRAIN  # logarithms of what is next to 1 are not as small as that
+    if isinstance(node, exp.Sqrt):
+        sizes = found.factors, found.grain // 2 + 1 + MOST_EXACT
+    return _float(total, node, made, sizes, constant=found.constant)
 
 
 def _power(total: TotalRows, node: exp.Expr) -> Typed:
@@ -448,7 +459,8 @@ def _power(total: TotalRows, node: exp.Expr) -> Typed:
     times = int(written.name) if isinstance(written, exp.Literal) and written.name.isdigit() else 0
     if 1 <= times <= MOST_FACTORS:
         made: exp.Expr = exp.Pow(this=value, expression=literal(float(times)))
-        return _float(total, node, made, base.factors * times, constant=base.constant)
+        sizes = base.factors * times, base.grain * times
+        return _float(total, node, made, sizes, constant=base.constant)
     exponent = total.number(node.expression)
     power = double(exponent.node)
     above = guard(comparison_of(exp.GT, value, literal(0.0)), value)
@@ -456,15 +468,17 @@ def _power(total: TotalRows, node: exp.Expr) -> Typed:
     small = comparison_of(exp.LTE, exp.Abs(this=logarithm), literal(MOST_EXPONENT))
     made = exp.Pow(this=guard(small, above), expression=power)
     constant = base.constant and exponent.constant
-    return _float(total, node, made, base.factors + exponent.factors, constant=constant)
+    sizes = base.factors + exponent.factors, exponent.grain + GRAIN
+    return _float(total, node, made, sizes, constant=constant)
 
 
 def _float(
-    total: TotalRows, node: exp.Expr, made: exp.Expr, factors: int, *, constant: bool
+    total: TotalRows, node: exp.Expr, made: exp.Expr, sizes: tuple[int, int], *, constant: bool
 ) -> Typed:
-    if factors > MOST_FACTORS:
+    factors, grain = sizes
+    if factors > MOST_FACTORS or grain > MOST_GRAIN:
         fail(total.scope.text, node, f"multiply or divide at most {MOST_FACTORS} numbers here.")
-    return Typed(exp.Paren(this=made), "float", constant, factors=factors)
+    return Typed(exp.Paren(this=made), "float", constant, factors=factors, grain=grain)
 
 
 # -- conditions and choices -----------------------------------------------------------------------
@@ -550,6 +564,7 @@ def _largest(made: exp.Expr, kind: str, typed: Sequence[Typed]) -> Typed:
         all(one.constant for one in typed),
         max(one.most for one in typed),
         max(one.factors for one in typed),
+        max(one.grain for one in typed),
         raw=any(one.raw for one in typed),
         decimal=next((one.decimal for one in typed if one.kind == "decimal"), (0, 0)),
     )
