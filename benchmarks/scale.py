@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import halfmask as hm
 from halfmask.anonymize import entries, run
 from halfmask.engines import aside
-from halfmask.engines.stored import connect_within
+from halfmask.engines.scratch import connect_within
 from halfmask.release import written
 from halfmask.release.seal import seal
 

@@ -1,11 +1,23 @@
-"""What tests of rows elsewhere share: no row may be collected."""
+"""What tests of rows elsewhere share: the places, and that no row may be collected."""
 
 from __future__ import annotations
 
-import pytest
+from typing import TYPE_CHECKING, Any
 
+import pytest
+from places import load, stored
+
+import halfmask as hm
 from halfmask.engines.spark import SparkRows
 from halfmask.engines.stored import Storage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    Place = Callable[[pa.Table, Any], hm.Table]
 
 
 @pytest.fixture
@@ -15,3 +27,19 @@ def in_place(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Storage, "collect", refuse)
     monkeypatch.setattr(SparkRows, "collect", refuse)
+
+
+@pytest.fixture(params=["duckdb", "postgres", pytest.param("spark", marks=pytest.mark.spark)])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """Puts rows into a file, a database or Spark, and reads them there."""
+
+    def put(rows: pa.Table, schema: Any) -> hm.Table:
+        if request.param == "duckdb":
+            return stored(tmp_path, rows, schema)
+        if request.param == "postgres":
+            address = request.getfixturevalue("postgres")
+            load(address, "placed", rows)
+            return hm.read(address, schema, table="placed")
+        return hm.read(request.getfixturevalue("spark").createDataFrame(rows), schema)
+
+    return put

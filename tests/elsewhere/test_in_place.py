@@ -82,8 +82,22 @@ def test_whom_nobody_can_serve_is_left_out_alike(tmp_path: Path) -> None:
         assert release.suppressed >= 1
 
 
+@pytest.mark.usefixtures("in_place")
+def test_what_is_no_number_leaves_as_missing(tmp_path: Path) -> None:
+    """A Parquet file says how large its numbers are, and nothing of those that are none."""
+    rows = people(60)
+    pay = [float("nan") if i % 7 == 0 else -0.0 if i % 7 == 1 else float(i) for i in range(60)]
+    rows = rows.set_column(4, "pay", pa.array(pay))
+    settings = {"method": "optimal", "suppression": 0.1}
+    memory = hm.anonymize(hm.read(rows, SCHEMA), hm.KAnonymity(3), **settings)
+    with hm.anonymize(stored(tmp_path, rows), hm.KAnonymity(3), **settings) as release:
+        same(memory, release)
+        assert release.to_arrow()["pay"].null_count > 0
+
+
 def test_other_methods_say_that_they_read_the_rows(tmp_path: Path) -> None:
-    release = hm.anonymize(stored(tmp_path, people(100)), hm.KAnonymity(3), method="mondrian")
+    settings = {"method": "mondrian", "labels": "levels"}
+    release = hm.anonymize(stored(tmp_path, people(100)), hm.KAnonymity(3), **settings)
     assert any("were read from duckdb into memory" in note for note in release.notes)
 
 

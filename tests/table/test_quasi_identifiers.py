@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import combinations
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from halfmask.table import classes
-from halfmask.table.classes import codes_of, search_quasi_identifiers
+from halfmask.table.classes import (
+    QuasiIdentifiers,
+    codes_of,
+    collapse_tuples,
+    search_quasi_identifiers,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 # Table T1 of Nguyen and Castelluccia, 2020.
 T1 = pa.table(
@@ -23,11 +33,22 @@ T1 = pa.table(
 )
 
 
+def search(
+    columns: dict[str, tuple[NDArray[np.int32], int]], limit: int, work: float = np.inf
+) -> QuasiIdentifiers:
+    """The search over codes of rows."""
+    return search_quasi_identifiers(
+        list(columns),
+        min(len(codes) for codes, _ in columns.values()),
+        lambda name: 1 in Counter(columns[name][0].tolist()).values(),
+        lambda names, _: collapse_tuples({name: columns[name] for name in names}),
+        (limit, work),
+    )
+
+
 def minimal(rows: pa.Table, limit: int = 3) -> tuple[tuple[str, ...], ...]:
     """The minimal quasi-identifiers of at most ``limit`` columns, smallest first."""
-    return search_quasi_identifiers(
-        {name: codes_of(rows[name]) for name in rows.column_names}, limit
-    ).sets
+    return search({name: codes_of(rows[name]) for name in rows.column_names}, limit).sets
 
 
 def test_footballers_are_singled_out_by_age_and_by_salary() -> None:
@@ -87,7 +108,7 @@ def test_hashed_counters_decide_the_same(rows: list[tuple[object, ...]]) -> None
     }
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(classes, "_COUNTERS", 0)
-        assert set(search_quasi_identifiers(columns, 2).sets) == brute_force(rows, "ab", 2)
+        assert set(search(columns, 2).sets) == brute_force(rows, "ab", 2)
 
 
 def test_a_search_without_time_says_how_far_it_came() -> None:
@@ -96,7 +117,7 @@ def test_a_search_without_time_says_how_far_it_came() -> None:
         "pair": codes_of(pa.chunked_array([[1, 1, 2, 2, 2, 3]])),
         "trio": codes_of(pa.chunked_array([[1, 2, 1, 2, 1, 2]])),
     }
-    assert search_quasi_identifiers(columns, 3).sets == (("pair",), ("club", "trio"))
-    assert search_quasi_identifiers(columns, 3, work=3 * 4006).sets == (("pair",),)
-    assert search_quasi_identifiers(columns, 3, work=3 * 4006).size == 1
-    assert search_quasi_identifiers(columns, 3, work=17).size == 0
+    assert search(columns, 3).sets == (("pair",), ("club", "trio"))
+    assert search(columns, 3, work=3 * 4006).sets == (("pair",),)
+    assert search(columns, 3, work=3 * 4006).size == 1
+    assert search(columns, 3, work=17).size == 0

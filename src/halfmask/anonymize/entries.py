@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from halfmask.anonymize.auto import AUTO
 from halfmask.engines.aside import reach
 from halfmask.engines.read import is_typed
-from halfmask.engines.tuples import add_policies, count_tuples
-from halfmask.errors import SchemaError
+from halfmask.engines.tuples import MOST, add_policies, count_tuples, one_row_each
+from halfmask.errors import InputError, SchemaError
 from halfmask.release.seal import published_columns
 from halfmask.table.demands import absent_people, sources
 from halfmask.table.files.rows import require_flat
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from halfmask.table.schema import Schema
     from halfmask.table.tuples import Tuples
 
-IN_PLACE = (AUTO, "optimal", "local")
+DIVISIONS = ("personal", "mondrian", "k-member", "mdav")  # which see each row, as its tuple
+IN_PLACE = (AUTO, "optimal", "local", *DIVISIONS)
 SMALL = 1_000_000  # rows that auto reads into memory, where divisions lose less
 
 
@@ -44,7 +45,7 @@ def why_collected(
     schema = table.schema
     found = None
     if method not in IN_PLACE:
-        found = f"method={method!r} divides rows"
+        found = f"method={method!r} looks at them one by one"
     elif any(options.get(name) is not None for name in options):
         named = next(name for name in options if options[name] is not None)
         found = f"{named}= needs them one by one"
@@ -64,13 +65,16 @@ def why_collected(
 
 
 def count_entries(
-    table: Table, models: Sequence[Model], policies: object, held: ExitStack
+    table: Table, models: Sequence[Model], method: str, policies: object, held: ExitStack
 ) -> Tuples:
     """The distinct tuples of all that a search and the door look at, with their counts.
 
+    A division gets one entry a row: rows that are alike may stand in different classes.
+
     Raises:
         SchemaError: a column is not declared or not there.
-        InputError: a column that leaves has a type that cannot be grouped.
+        InputError: a column that leaves has a type that cannot be grouped, or there are more rows
+            than a division can hold.
     """
     import pyarrow as pa
 
@@ -82,7 +86,7 @@ def count_entries(
     held.enter_context(stored.hold())
     held.callback(stored.let_go)
     schema = table.schema
-    if _one_row_each(table):
+    if one_row_each(table):
         schema = replace(schema, person=None)
     wanted = _counted(schema, models)
     found = count_tuples(table.with_schema(schema), lambda _: wanted)
@@ -97,7 +101,15 @@ def count_entries(
     reach("counted")
     # How many distinct tuples there are would tell of rows that do not leave.
     note = f"The rows stayed in {stored.engine}, which counted them and wrote those that leave."
-    return replace(found, origin=table, note=note)
+    found = replace(found, origin=table, note=note)
+    if method not in DIVISIONS:
+        return found
+    if found.rows > MOST:
+        raise InputError(
+            f"method={method!r} holds what was counted of every row in memory, and there are more "
+            f"than {MOST:,} rows: use method='local' or 'optimal', which hold distinct tuples."
+        )
+    return found.unfold()
 
 
 def _counted(schema: Schema, models: Sequence[Model]) -> list[str]:
@@ -107,22 +119,3 @@ def _counted(schema: Schema, models: Sequence[Model]) -> list[str]:
     more = [schema.person] if schema.person else []
     more += [schema.household] if schema.household and any(m.units for m in models) else []
     return list(dict.fromkeys([*schema.quasi, *named, *sensitive, *schema.policy_names, *more]))
-
-
-def _one_row_each(table: Table) -> bool:
-    """Whether no person has two rows, so that rows are people and nobody needs to be named."""
-    from sqlglot import exp
-
-    from halfmask.engines.sql import table_node
-
-    person, stored = table.schema.person, table.stored
-    if person is None or stored is None:
-        return False
-    if any(source.people is not None for source in sources(table.schema)):
-        return False  # what they demand is looked up by who they are
-    with stored.open() as (engine, name):
-        cell = exp.column(person, quoted=True)
-        people = exp.Count(this=exp.Distinct(expressions=[cell])).as_("people")
-        rows = exp.Count(this=exp.Star()).as_("n")
-        found = engine.run(exp.select(people, rows).from_(table_node(name)))
-    return bool(found["people"][0].as_py() == found["n"][0].as_py())

@@ -87,8 +87,8 @@ def anonymize(
 
     Args:
         table: the rows, with quasi-identifiers and hierarchies declared, wherever they are. Where
-            an engine counts them, ``"optimal"``, ``"local"`` and ``"auto"`` (which then tries these
-            two) leave them there; other methods read them into memory and say so.
+            an engine counts them, ``"optimal"``, ``"local"``, ``"auto"`` (which then tries these
+            two) and divisions but ``"exact"`` leave them there; others read them and say so.
         models: the promises to keep, all at once.
         method: ``"auto"`` tries the methods that can keep the promises, cheapest first, and
             releases what loses least (``release.tried`` says which). ``"optimal"``: one level per
@@ -142,7 +142,7 @@ def anonymize(
     reason = why_collected(table, models, method, special)
     with ExitStack() as held:
         if reason is None:
-            rows = count_entries(table, models, policies, held)
+            rows = count_entries(table, models, method, policies, held)
         else:
             rows = Tuples.of(with_policies(require_table(table), policies), note=reason)
         settings = {
@@ -293,7 +293,8 @@ def _search(
         own = PARTITIONS[method].metrics[0]
         name = own if metric is None else metric if isinstance(metric, str) else metric.name
         settings = Settings(method, name, effort["seed"], effort["time_limit"], options)
-        return divided(rows, models, settings)
+        found = divided(rows, models, settings)
+        return replace(found, tuples=replace(entries, table=rows)) if entries.engine else found
     ready = replace(entries, table=rows)
     return _recode(ready, models, method, "loss" if metric is None else metric, effort)
 

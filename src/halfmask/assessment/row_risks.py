@@ -1,11 +1,13 @@
 """``hm.row_risks``: the risk of every row, for the controller to filter and treat rows by.
 
 These figures are about single people: they stand in no report and are not made to be published.
+Rows that stay elsewhere are counted there: figures stand beside distinct tuples, and are written
+per row by a join.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +19,9 @@ from halfmask.assessment.settings import (
     require_fraction,
     require_weights_within,
 )
+from halfmask.engines.aside import join_figures
 from halfmask.engines.read import as_rows, as_table
+from halfmask.engines.tuples import count_tuples, one_row_each
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.metrics.risk.column_sets import special_uniques
 from halfmask.metrics.risk.individual import class_chances, household_risks, individual_risks
@@ -25,10 +29,10 @@ from halfmask.metrics.risk.inference import by_class, dis_scores
 from halfmask.metrics.risk.reidentification import prosecutor_risks as prosecutor_risks
 from halfmask.metrics.walk import affordable_size
 from halfmask.models.verdict import require_whole
-from halfmask.release.files import private_file, write_table
+from halfmask.release.files import private_file, write_batches, write_table
 from halfmask.table.classes import distinct_classes
-from halfmask.table.tuples import Tuples
-from halfmask.table.weights import weights_of, widen
+from halfmask.table.tuples import all_ones, ones, picked, rows_in
+from halfmask.table.weights import widen
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
 
     from halfmask.table.classes import Classes
     from halfmask.table.table import Table
+    from halfmask.table.tuples import Tuples
     from halfmask.table.weights import Weights
 
 _CHANCES = ("prosecutor", "journalist", "individual", "weighted", "special_dis", "household")
@@ -44,7 +49,7 @@ _CHANCES = ("prosecutor", "journalist", "individual", "weighted", "special_dis",
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class RowRisks:
-    """One figure per row, in the order of the table.
+    """One figure per row, in the order of the table; of rows elsewhere, one per distinct tuple.
 
     Attributes:
         people: how many people share the row's quasi-identifiers.
@@ -60,6 +65,7 @@ class RowRisks:
         weighted: 1 / represented.
         special_dis: the DIS-SUDA score, the chance that the row is the right one where it alone
             fits somebody; None where nothing is known of the population.
+        held: of rows that stay elsewhere, their distinct tuples with their counts; else None.
     """
 
     people: NDArray[np.int64]
@@ -72,9 +78,10 @@ class RowRisks:
     represented: NDArray[np.float64] | None = None
     weighted: NDArray[np.float64] | None = None
     special_dis: NDArray[np.float64] | None = None
+    held: Tuples | None = None
 
     def __len__(self) -> int:
-        return len(self.people)
+        return len(self.people) if self.held is None else self.held.rows
 
     def __repr__(self) -> str:
         return f"RowRisks({len(self):,} rows; {', '.join(self.given)})"
@@ -82,10 +89,19 @@ class RowRisks:
     @property
     def given(self) -> tuple[str, ...]:
         """The names of the figures that there are."""
-        return tuple(f.name for f in fields(self) if getattr(self, f.name) is not None)
+        names = (f.name for f in fields(self) if f.name != "held")
+        return tuple(name for name in names if getattr(self, name) is not None)
+
+    @property
+    def _rows(self) -> NDArray[np.int64]:
+        """How many rows each figure is about."""
+        return ones(len(self.people)) if self.held is None else self.held.counts
 
     def above(self, limit: float, risk: str = "prosecutor") -> NDArray[np.bool_]:
-        """Which rows have a risk above ``limit``, as a mask over the rows of the table."""
+        """Which rows have a risk above ``limit``, as a mask over the rows of the table.
+
+        Of rows that stay elsewhere, over the distinct tuples of ``to_arrow``.
+        """
         if risk not in self.given:
             raise ParameterError("risk", risk, f"one of {', '.join(self.given)}")
         return np.asarray(getattr(self, risk) > limit)
@@ -96,25 +112,40 @@ class RowRisks:
             {
                 "risk": name,
                 "highest": float(getattr(self, name).max()),
-                "mean": float(getattr(self, name).mean()),
-                "above": int(self.above(limit, name).sum()),
+                "mean": _mean(getattr(self, name), self._rows),
+                "above": rows_in(picked(self._rows, self.above(limit, name))),
             }
             for name in self.given
             if name in _CHANCES
         ]
 
     def to_arrow(self) -> pa.Table:
-        """The figures beside the place of each row, counted from 0."""
+        """The figures beside the place of each row, counted from 0.
+
+        Of rows that stay elsewhere, beside each distinct tuple and the number of its ``rows``.
+        """
         columns = {name: getattr(self, name) for name in self.given}
-        return pa.table({"row": np.arange(len(self)), **columns})
+        if self.held is None:
+            return pa.table({"row": np.arange(len(self)), **columns})
+        known = {name: self.held.table.arrow[name] for name in self.held.table.arrow.column_names}
+        return pa.table({**known, "rows": self.held.counts, **columns})
 
     def to_pandas(self) -> Any:
         """The figures as a pandas DataFrame."""
         return self.to_arrow().to_pandas()
 
     def write(self, path: str | PathLike[str]) -> None:
-        """Write the figures to a private file; its suffix says the kind, such as ``.parquet``."""
-        write_table(self.to_arrow(), path, private_file)
+        """Write the figures to a private file; its suffix says the kind, such as ``.parquet``.
+
+        Of rows that stay elsewhere, the engine writes every row with all its columns, and its
+        figures behind them, in no order of its own.
+        """
+        if self.held is None:
+            write_table(self.to_arrow(), path, private_file)
+            return
+        figures = {f"risk_{name}": pa.array(getattr(self, name)) for name in self.given}
+        with join_figures(self.held, figures) as rows:
+            write_batches(rows, path, private_file)
 
 
 def row_risks(
@@ -129,8 +160,8 @@ def row_risks(
     """Measure every row of ``table`` by its quasi-identifiers.
 
     Args:
-        table: rows with a schema that names the quasi-identifiers, or the name of a file with a
-            schema beside it.
+        table: rows with a schema that names the quasi-identifiers, wherever they are, or the name
+            of a file with a schema beside it.
         population: the table of everybody, if there is one.
         fraction: the share of the population that the table holds, if it is known.
         weights: a column that says how many people of the population each row stands for; unless a
@@ -145,24 +176,26 @@ def row_risks(
         >>> hm.row_risks(people).prosecutor
         array([0.5, 0.5, 1. ])
     """
-    table = as_table(table).collect()
-    quasi = table.schema.quasi
-    table.schema.require_quasi()
+    rows = as_table(table)
+    quasi = rows.schema.quasi
+    rows.schema.require_quasi()
     require_fraction(fraction)
     require_whole("size", size, 1)
     if weights is None and population is None and fraction is None:
-        weights = table.schema.weight
-    household = household or table.schema.household
-    weighed = None if weights is None else weights_of(table, weights)
-    if household is not None and household not in table.arrow.column_names:
+        weights = rows.schema.weight
+    household = household or rows.schema.household
+    if household is not None and household not in rows.column_names:
         raise SchemaError(f"There is no column {household!r} that could name households.")
+    held = _counted(rows, household, weights)
+    weighed = held.weights
     population = None if population is None else as_rows(population)
-    ready = table if population is None else widen(table, population, quasi)
-    classes, of_row = distinct_classes(Tuples.of(ready), quasi, population=population)
+    ready = held.table if population is None else widen(held.table, population, quasi)
+    tuples = replace(held, table=ready)
+    classes, of_row = distinct_classes(tuples, quasi, population=population)
     if population is not None:
         require_everybody(classes, len(population))
     people, prosecutor = classes.people[of_row], prosecutor_risks(classes.people, of_row)
-    special = special_uniques(Tuples.of(table), quasi, size=affordable_size(len(quasi), size))
+    special = special_uniques(held, quasi, size=affordable_size(len(quasi), size))
     found: dict[str, NDArray[np.float64]] = {}
     if classes.population is not None:
         found["journalist"] = 1.0 / np.maximum(classes.population[of_row], people)
@@ -177,8 +210,25 @@ def row_risks(
         found["special_dis"] = dis_scores(classes, scores, len(quasi), share)[of_row]
     if household is not None:
         chances = found.get("journalist", found.get("individual", prosecutor))
-        found["household"] = household_risks(chances, table.encode(household).codes)
-    return RowRisks(people, prosecutor, special.scores, special.smallest(), **found)
+        homes = held.table.encode(household).codes
+        found["household"] = household_risks(chances, homes, held.counts)
+    stays = None if held.source is None else held
+    return RowRisks(people, prosecutor, special.scores, special.smallest(), **found, held=stays)
+
+
+def _counted(table: Table, household: str | None, weights: str | None) -> Tuples:
+    """The rows, or the distinct tuples of the columns that figures are made of."""
+    schema = table.schema
+    if table.stored is None:
+        return count_tuples(table, lambda _: (), weights=weights)
+    if one_row_each(table):
+        schema = replace(schema, person=None)
+    more = [name for name in (schema.person, household) if name is not None]
+    return count_tuples(table.with_schema(schema), lambda s: [*s.quasi, *more], weights=weights)
+
+
+def _mean(figures: NDArray[np.float64], rows: NDArray[np.int64]) -> float:
+    return float(figures.mean() if all_ones(rows) else np.average(figures, weights=rows))
 
 
 def _by_weights(

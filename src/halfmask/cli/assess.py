@@ -62,6 +62,7 @@ limit_option = click.option(
 @click.option("--public", is_flag=True, help="From names and types alone; asks for domains.")
 @click.option("--codebook", type=click.Path(), help="With --public: a codebook, .csv or .toml.")
 @click.option("--details", "-v", is_flag=True, help="All that was seen of each column.")
+@engine_options
 @output("The proposed schema, a TOML file; - is stdout.")
 @as_json
 def describe_command(
@@ -69,7 +70,6 @@ def describe_command(
     delimiter: str | None,
     encoding: str | None,
     decimal: str | None,
-    table: str | None,
     hierarchies: str,
     intervals: str | None,
     public: bool,
@@ -77,6 +77,7 @@ def describe_command(
     details: bool,
     output: str | None,
     as_json: bool,
+    **where: str | None,
 ) -> None:
     """Propose a schema for FILE.
 
@@ -87,7 +88,7 @@ def describe_command(
     from halfmask.table.schema import Schema
 
     refuse_two_documents(output, json_too=as_json)
-    how = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "table": table}
+    how = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, **where}
     if codebook is not None and not public:
         raise click.UsageError("--codebook goes with --public.")
     if public:
@@ -399,6 +400,7 @@ def _show_intrusion(found: Assessment) -> None:
 @_size
 @click.option("--limit", type=float, default=0.09, show_default=True,
               help="Rows above this risk are counted.")  # fmt: skip
+@engine_options
 @output("The figures of every row: .csv, .parquet, ...")
 @as_json
 def risks_command(file: str, output: str | None, as_json: bool, **given: Any) -> None:

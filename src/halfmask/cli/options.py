@@ -183,7 +183,8 @@ def load(file: str, given: Mapping[str, Any]) -> Table:
     if "memory_limit" not in given and is_address(file):
         raise InputError(
             "The address of a database stands where a file is read: give a file, or a verb that "
-            "counts in a database (assess, check, compare, frontier, discriminate, query)."
+            "counts in a database (assess, check, compare, describe, discriminate, frontier, "
+            "query, risks)."
         )
     read_options = {k: given[k] for k in _READ if given.get(k)}
     return with_roles(read(file, **read_options), given)

@@ -6,8 +6,10 @@ temporary folder, without the record of a release; who makes the next folder rem
 
 Labels reach the rows by joins. Each quasi-identifier is joined with a small table of its values;
 where labels differ between combinations of values, or some combinations do not leave, the codes of
-the values together are joined with a table of the combinations that leave. Rows leave in the order
-of all published columns: nothing is told by their order. Where they repeat, they are counted
+the values together are joined with a table of the combinations that leave. Where rows of one
+combination stand in different classes, they are numbered by a secret order, and each number belongs
+to one class: the same rows get the same numbers however often they are asked for. Rows leave in the
+order of all published columns: nothing is told by their order. Where they repeat, they are counted
 before they are sorted.
 """
 
@@ -15,7 +17,9 @@ before they are sorted.
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,16 +28,16 @@ import pyarrow.compute as pc
 
 from halfmask.engines.request import quoted
 from halfmask.engines.scratch import scratch_folder
-from halfmask.errors import EngineError
+from halfmask.errors import EngineError, InternalError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from contextlib import ExitStack
     from pathlib import Path
 
     from numpy.typing import NDArray
 
     from halfmask.engines.stored import Storage
+    from halfmask.table.tuples import Tuples
 
 ASIDE, PIECES = "hm_aside", "hm_pieces"
 BATCH = 1 << 18  # rows that are in memory at once
@@ -72,10 +76,13 @@ class Labeling:
         columns: per quasi-identifier its values.
         codes: per combination that leaves, the number of each value, in the order of ``columns``;
             None where all leave and no label depends on several columns.
-        cells: the labels that depend on the combination, by column, one per combination.
+        cells: the labels that depend on the combination, by column, one per combination; also of
+            columns that the rows do not have.
         published: the columns that leave, in order.
         floats: those of them whose values are floating: what is no number is missing.
         repeated: whether far fewer combinations leave than rows.
+        ranks: per combination the first and the last of its rows that it is about; None: all.
+        salt: what the order of the rows of a combination is made of, beside their other columns.
     """
 
     columns: Mapping[str, ColumnLabels]
@@ -84,6 +91,8 @@ class Labeling:
     published: tuple[str, ...]
     floats: frozenset[str]
     repeated: bool = True
+    ranks: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+    salt: str = field(default_factory=lambda: token_hex(16), repr=False)
 
     def tables(self) -> dict[str, pa.Table]:
         """The tables that the joins need, by name."""
@@ -98,7 +107,9 @@ class Labeling:
                 sum((self.codes[i] * factor for i, factor in group), np.int64(0))
                 for group in self._keys()
             ]
-            labels = {f"label_{list(self.columns).index(n)}": one for n, one in self.cells.items()}
+            labels = {f"label_{i}": one for i, one in enumerate(self.cells.values())}
+            if self.ranks is not None:
+                labels |= {"low": pa.array(self.ranks[0]), "high": pa.array(self.ranks[1])}
             found[CELLS] = pa.table({f"key_{i}": k for i, k in enumerate(keys)} | labels)
         return found
 
@@ -124,13 +135,13 @@ class Labeling:
 
     def rows(self, table: str) -> str:
         """The rows with their labels."""
-        names = list(self.columns)
+        names, cells = list(self.columns), list(self.cells)
         shown = []
         for name in self.published:
             place = names.index(name) if name in names else None
             own = None if place is None else self.columns[name]
             if name in self.cells:
-                cell = f"c.label_{place}"
+                cell = f"c.label_{cells.index(name)}"
             elif own is not None and own.labels is not None:
                 cell = self._label(name, f"m{place}.label", own)
             else:
@@ -141,14 +152,29 @@ class Labeling:
             for i, name in enumerate(names)
             if self.codes is not None or self.columns[name].labels is not None
         ]
-        if self.codes is not None:
-            same = " AND ".join(
-                f"c.key_{k} = "
-                + " + ".join(f"{self._code(names[i], i)} * CAST({f} AS BIGINT)" for i, f in group)
-                for k, group in enumerate(self._keys())
-            )
-            joins.append(f"JOIN {CELLS} c ON {same}")
-        return f"SELECT {', '.join(shown)} FROM {quoted(table)} r {' '.join(joins)}"
+        source = f"{quoted(table)} r {' '.join(joins)}"
+        if self.codes is None:
+            return f"SELECT {', '.join(shown)} FROM {source}"
+        keys = [
+            " + ".join(f"{self._code(names[i], i)} * CAST({f} AS BIGINT)" for i, f in group)
+            for group in self._keys()
+        ]
+        same = [f"c.key_{k} = {key}" for k, key in enumerate(keys)]
+        if self.ranks is not None:
+            source = f"({self._ranked(source, keys)}) r"
+            same = [f"c.key_{k} = r.hm_key_{k}" for k in range(len(keys))]
+            same.append("r.hm_rank BETWEEN c.low AND c.high")
+        return f"SELECT {', '.join(shown)} FROM {source} JOIN {CELLS} c ON {' AND '.join(same)}"
+
+    def _ranked(self, source: str, keys: Sequence[str]) -> str:
+        """The rows with the number that each has among those of its combination."""
+        free = [name for name in self.published if name not in self.columns]
+        cells = [f"COALESCE(CAST({self._plain(name)} AS TEXT), '')" for name in free]
+        drawn = f"MD5({' || '.join([repr(self.salt), *cells])})"
+        numbered = f"ROW_NUMBER() OVER (PARTITION BY {', '.join(keys)} ORDER BY {drawn})"
+        named = [f"{key} AS hm_key_{k}" for k, key in enumerate(keys)]
+        kept = [f"r.{quoted(name)}" for name in self.published if name not in self.cells]
+        return f"SELECT {', '.join([*kept, *named])}, {numbered} AS hm_rank FROM {source}"
 
     def _keys(self) -> list[list[tuple[int, int]]]:
         """Columns with a factor each, in groups whose codes together are one number."""
@@ -178,7 +204,9 @@ class Labeling:
         cell = f"r.{quoted(name)}"
         if name not in self.floats:
             return cell
-        return f"NULLIF({cell}, CAST('NaN' AS REAL)) + CAST(0 AS REAL)"  # and zero has one sign
+        # By its text: DuckDB takes none for NaN where a file says how large its numbers are.
+        number = f"CASE WHEN LOWER(CAST({cell} AS TEXT)) = 'nan' THEN NULL ELSE {cell} END"
+        return f"{number} + CAST(0 AS REAL)"  # and zero has one sign
 
 
 def label_columns(
@@ -196,6 +224,14 @@ def label_columns(
     values = pa.concat_arrays(values.chunks) if isinstance(values, pa.ChunkedArray) else values
     numbers = np.asarray(known["code"].to_numpy(), dtype=np.int64)
     return ColumnLabels(values, numbers, missing[0] if missing else None, size, labels)
+
+
+def first_of_each(codes: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """The first entry of each combination of codes."""
+    names = [str(i) for i in range(len(codes))]
+    rows = pa.table([*codes, np.arange(len(codes[0]))], names=[*names, "place"])
+    first = rows.group_by(names).aggregate([("place", "min")])
+    return np.asarray(first["place_min"].to_numpy(), dtype=np.int64)
 
 
 class AsideRows:
@@ -339,3 +375,48 @@ def _like(labeling: Labeling) -> Iterator[tuple[str, str]]:
     """Which table of values holds values of which column."""
     for place, name in enumerate(labeling.columns):
         yield f"{MAP}{place}", quoted(name)
+
+
+@contextmanager
+def join_figures(tuples: Tuples, figures: Mapping[str, pa.Array]) -> Iterator[AsideRows]:
+    """Every row where it is, with all its columns and the figures of its tuple behind them.
+
+    For whoever holds the table: nothing here is a release.
+
+    Args:
+        tuples: distinct tuples that an engine counted, whose raw values say which rows they are.
+        figures: one for each tuple, by name.
+
+    Raises:
+        EngineError: rows changed since they were counted.
+    """
+    stored, origin, raw = tuples.source, tuples.origin, tuples.raw
+    if stored is None or origin is None or raw is None:
+        raise InternalError("Figures are joined with rows that stay elsewhere.")
+    rows: Any = stored
+    kinds = rows.columns()
+    columns, codes = {}, []
+    for name in raw.column_names:
+        encoded = tuples.table.encode(name)
+        columns[name] = label_columns(raw[name], encoded.codes, len(encoded.values), None)
+        codes.append(encoded.codes.astype(np.int64))
+    first = first_of_each(codes)  # values that are spelled in several ways are one
+    labeling = Labeling(
+        columns,
+        [one[first] for one in codes],
+        {name: one.take(pa.array(first)) for name, one in figures.items()},
+        (*kinds, *figures),
+        frozenset(name for name in kinds if pa.types.is_floating(kinds[name])),
+        repeated=False,
+    )
+    with ExitStack() as held:
+        held.enter_context(rows.hold())
+        held.callback(rows.let_go)
+        aside = write_aside(rows, labeling)
+    try:
+        _, (written,) = aside.count(())
+        if written != tuples.rows:
+            raise EngineError("The rows changed while they were read; nothing was written.")
+        yield aside
+    finally:
+        aside.close()

@@ -1,5 +1,7 @@
 """Folders for what engines write on their way: for their owner alone, and gone with the process.
 
+DuckDB spills there what does not fit into the memory that it was given.
+
 A process that is killed cannot take its folders away. Each is locked while it is used; who makes
 the next one removes those that nobody holds any more, so that rows which spilled to disk or were
 not published yet do not stay there.
@@ -13,13 +15,16 @@ import shutil
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from halfmask.errors import EngineUnavailableError, ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PREFIX = "halfmask-rows-"
 _LOCK = "lock"
+MEMORY = "1GB"  # of DuckDB, where nothing is said
 
 
 @contextmanager
@@ -67,3 +72,34 @@ def _remove_abandoned() -> None:
                 shutil.rmtree(place, ignore_errors=True)
             finally:
                 os.close(held)
+
+
+@contextmanager
+def connect_within(memory_limit: str | None = None) -> Iterator[Any]:
+    """A connection to DuckDB that takes so much memory and spills the rest to disk."""
+    with scratch_folder() as spill:
+        connection = _connected(memory_limit or MEMORY, str(spill))
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+
+def _connected(memory_limit: str, spill: str) -> Any:
+    try:
+        import duckdb
+    except ImportError:
+        raise EngineUnavailableError("DuckDB", "pip install duckdb") from None
+    try:
+        connection = duckdb.connect(
+            ":memory:", config={"memory_limit": memory_limit, "temp_directory": spill}
+        )
+    except duckdb.Error:
+        raise ParameterError("memory_limit", memory_limit, "a size such as 500MB or 4GB") from None
+    for setting in (
+        "enable_progress_bar",
+        "python_enable_replacements",
+        "preserve_insertion_order",
+    ):
+        connection.execute(f"SET {setting} = false")
+    return connection

@@ -23,10 +23,9 @@ from halfmask.engines.open import (
     partition_columns,
 )
 from halfmask.engines.request import quoted
-from halfmask.engines.scratch import scratch_folder
+from halfmask.engines.scratch import connect_within
 from halfmask.errors import (
     EngineError,
-    EngineUnavailableError,
     InputError,
     InternalError,
     ParameterError,
@@ -42,10 +41,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from halfmask.engines.request import Engine
+    from halfmask.table.proposals.counts import ColumnCounts
     from halfmask.table.schema import Schema
     from halfmask.table.table import Table
 
-MEMORY = "1GB"
 _NO_TEXT = "\x01halfmask\x01"  # DuckDB would read empty texts as missing, whatever the schema says
 
 
@@ -179,6 +178,12 @@ class Storage:
         with self.open() as (engine, name):
             return list_values(engine, name, column, most)
 
+    def column_counts(self, schema: Schema) -> ColumnCounts | None:
+        """Every column as it is counted here; None where it has to be read to be known."""
+        from halfmask.engines.columns import count_columns
+
+        return count_columns(self, schema)
+
     def collect(self, schema: Schema) -> Table:
         """All rows in memory, bound to ``schema``.
 
@@ -213,8 +218,8 @@ class Storage:
             raise InputError(
                 f"The rows are needed one by one, and would take about {needed / 1e9:,.1f} GB, "
                 f"more than memory_limit = {self.memory_limit!r}. Ask what is counted in place "
-                "(anonymize by optimal or local, check, assess, compare, query), draw some of the "
-                "rows first, or raise the limit."
+                "(describe, risks, anonymize by optimal or local, check, assess, compare, query), "
+                "draw some of the rows first, or raise the limit."
             )
 
 
@@ -243,37 +248,6 @@ def list_values(engine: Engine, table: str, column: str, most: int) -> tuple[pa.
     query = exp.select(name).from_(named(table)).group_by(name)
     found = engine.run(query.limit(most + 1))[column]
     return found.slice(0, most), len(found) <= most
-
-
-@contextmanager
-def connect_within(memory_limit: str | None = None) -> Iterator[Any]:
-    """A connection to DuckDB that takes so much memory and spills the rest to disk."""
-    with scratch_folder() as spill:
-        connection = _connected(memory_limit or MEMORY, str(spill))
-        try:
-            yield connection
-        finally:
-            connection.close()
-
-
-def _connected(memory_limit: str, spill: str) -> Any:
-    try:
-        import duckdb
-    except ImportError:
-        raise EngineUnavailableError("DuckDB", "pip install duckdb") from None
-    try:
-        connection = duckdb.connect(
-            ":memory:", config={"memory_limit": memory_limit, "temp_directory": spill}
-        )
-    except duckdb.Error:
-        raise ParameterError("memory_limit", memory_limit, "a size such as 500MB or 4GB") from None
-    for setting in (
-        "enable_progress_bar",
-        "python_enable_replacements",
-        "preserve_insertion_order",
-    ):
-        connection.execute(f"SET {setting} = false")
-    return connection
 
 
 def _show(

@@ -103,6 +103,25 @@ def add_policies(table: Table, policies: object) -> Table:
     return table.with_schema(schema)
 
 
+def one_row_each(table: Table) -> bool:
+    """Whether no person has two rows, so that rows are people and nobody needs to be named."""
+    from sqlglot import exp
+
+    from halfmask.engines.sql import table_node
+
+    person, stored = table.schema.person, table.stored
+    if person is None or stored is None:
+        return False
+    if any(source.people is not None for source in sources(table.schema)):
+        return False  # what they demand is looked up by who they are
+    with stored.open() as (engine, name):
+        cell = exp.column(person, quoted=True)
+        people = exp.Count(this=exp.Distinct(expressions=[cell])).as_("people")
+        rows = exp.Count(this=exp.Star()).as_("n")
+        found = engine.run(exp.select(people, rows).from_(table_node(name)))
+    return bool(found["people"][0].as_py() == found["n"][0].as_py())
+
+
 def _weight_sums(
     stored: StoredRows, schema: Schema, opened: tuple[Engine, str], weights: str
 ) -> list[exp.Expr]:
@@ -129,11 +148,7 @@ def _bind_tuples(
     stored: StoredRows, schema: Schema, tuples: pa.Table, counts: NDArray[np.int64]
 ) -> Tuples:
     """Make a table of distinct tuples, with the types that its rows would have."""
-    texts = schema.missing or ()
-    if stored.are_texts:
-        texts = ("",) if schema.missing is None else texts
-        tuples = infer_types(normalize(tuples, texts), schema)
-    found = bind_schema(normalize(tuples, texts), schema, "arrow")
+    found = _bind(stored, schema, tuples)
     return Tuples(
         found,
         counts,
@@ -141,6 +156,19 @@ def _bind_tuples(
         f"{int(counts.sum()):,} rows. Every figure is counted on all rows.",
         stored.engine,
     )
+
+
+def _bind(stored: StoredRows, schema: Schema, tuples: pa.Table) -> Table:
+    texts = schema.missing or ()
+    if stored.are_texts:
+        texts = ("",) if schema.missing is None else texts
+        tuples = infer_types(normalize(tuples, texts), schema)
+    return bind_schema(normalize(tuples, texts), schema, "arrow")
+
+
+def bind_columns(stored: StoredRows, schema: Schema, counted: pa.Table) -> Table:
+    """Some columns as they were counted, with the types that their rows would have."""
+    return _bind(stored, _narrow_schema(schema, counted.column_names), counted)
 
 
 def group_tuples(
@@ -292,7 +320,7 @@ def expand_tuples(
         memory_limit: how much memory DuckDB may take.
     """
     from halfmask.engines.duckdb import DuckDB
-    from halfmask.engines.stored import connect_within
+    from halfmask.engines.scratch import connect_within
 
     with connect_within(memory_limit) as connection:
         engine = DuckDB(connection=connection)

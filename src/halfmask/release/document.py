@@ -175,7 +175,7 @@ def counted_changes(
     source: Table,
     entries: tuple[Table, NDArray[np.int64]],
     labels: pa.Table,
-    recoding: Recoding,
+    recoding: Recoding | RowPartition,
     step: NDArray[np.int32],
     losses: Mapping[str, Fraction],
     distinct: Mapping[str, int],

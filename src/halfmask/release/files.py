@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from os import PathLike
 
+    from halfmask.engines.aside import AsideRows
     from halfmask.table.files.rows import Incoming
 
 
@@ -155,6 +156,23 @@ def write_table(
             texts = [forms.get(name, table[name]) for name in table.column_names]
             split = text_delimiter(path, given or {})
             _write_text(pa.table(texts, names=table.column_names), temporary, kind, split)
+
+
+def write_batches(
+    rows: AsideRows,
+    path: str | PathLike[str],
+    file: Callable[[str | PathLike[str]], AbstractContextManager[Path]],
+) -> None:
+    """Write rows that are elsewhere, a Parquet file some at a time; no release goes this way."""
+    if table_kind(path) != ".parquet":
+        write_table(rows.read(), path, file)
+        return
+    import pyarrow.parquet as pq
+
+    reader = rows.batches()
+    with file(path) as temporary, pq.ParquetWriter(temporary, reader.schema) as writer:
+        for batch in reader:
+            writer.write_batch(batch)
 
 
 def text_delimiter(path: str | PathLike[str], given: Mapping[str, Incoming]) -> str:

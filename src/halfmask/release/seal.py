@@ -203,7 +203,7 @@ def _seal_table(candidate: Candidate) -> Release:
     unpromised = () if own is None else own.unpromised(candidate.models)
     aside: AsideRows | None = None
     if elsewhere is not None:
-        written = write_labels(candidate, _require_recoding(recoding), quasi, names)
+        written = write_labels(candidate, _require_true(recoding), quasi, names)
         aside, rows, facts = written.aside, written.sample, _written_facts(candidate, written)
     else:
         rows = _published_rows(table, names, quasi, kept, tokens)
@@ -245,9 +245,11 @@ def _seal_table(candidate: Candidate) -> Release:
     )
 
 
-def _require_recoding(recoding: Recoding | RowPartition | Perturbation) -> Recoding:
-    if isinstance(recoding, RowPartition | Perturbation):
-        raise InternalError("Rows that stay elsewhere leave by a recoding alone.")
+def _require_true(
+    recoding: Recoding | RowPartition | Perturbation,
+) -> Recoding | RowPartition:
+    if isinstance(recoding, Perturbation):
+        raise InternalError("Rows that stay elsewhere leave with true labels alone.")
     return recoding
 
 

@@ -14,9 +14,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from halfmask.engines.aside import Labeling, label_columns, reach, write_aside
+from halfmask.engines.aside import (
+    Labeling,
+    first_of_each,
+    label_columns,
+    reach,
+    write_aside,
+)
 from halfmask.errors import EngineError, HalfmaskError, InternalError
 from halfmask.release.labels import encode_labels
+from halfmask.release.partition import RowPartition
 from halfmask.release.recheck import recheck_models, require_verdicts
 from halfmask.table.demands import without_policies
 from halfmask.table.files.rows import normalize
@@ -50,7 +57,7 @@ class WrittenRows:
 
     aside: AsideRows
     source: Table
-    recoding: Recoding
+    recoding: Recoding | RowPartition
     labels: pa.Table
     distinct: Mapping[str, int]
     sample: pa.Table
@@ -64,7 +71,10 @@ def origin_of(tuples: Tuples) -> Table:
 
 
 def write_labels(
-    candidate: Candidate, recoding: Recoding, labels: pa.Table, names: tuple[str, ...]
+    candidate: Candidate,
+    recoding: Recoding | RowPartition,
+    labels: pa.Table,
+    names: tuple[str, ...],
 ) -> WrittenRows:
     """Have the rows written with their labels, and count what was written.
 
@@ -101,9 +111,14 @@ def write_labels(
 
 
 def propose_labeling(
-    candidate: Candidate, recoding: Recoding, labels: pa.Table, names: tuple[str, ...]
+    candidate: Candidate,
+    recoding: Recoding | RowPartition,
+    labels: pa.Table,
+    names: tuple[str, ...],
 ) -> Labeling:
     """What the engine is asked to write."""
+    if isinstance(recoding, RowPartition):
+        return _label_pieces(candidate, recoding, labels, names)
     table, step, tuples = candidate.table, candidate.step, candidate.tuples
     assert tuples is not None  # noqa: S101 - the caller looked
     assert tuples.raw is not None  # noqa: S101 - as the origin says
@@ -122,14 +137,70 @@ def propose_labeling(
     codes, cells = None, {}
     if together or len(kept) < len(step) or candidate.left_out:
         each = [table.encode(name).codes[kept].astype(np.int64) for name in columns]
-        first = _first_of_each(each)
+        first = first_of_each(each)
         codes = [one[first] for one in each]
         cells = {n: _plain(encode_labels(one)).take(pa.array(first)) for n, one in together.items()}
+    repeated = _are_repeated(candidate, names, len(kept), int(candidate.counts[kept].sum()))
+    return Labeling(columns, codes, cells, names, _floats(tuples, names), repeated)
+
+
+def _floats(tuples: Tuples, names: tuple[str, ...]) -> frozenset[str]:
     kinds = origin_of(tuples).rows.columns()
-    floats = frozenset(name for name in names if pa.types.is_floating(kinds[name]))
-    counted = set(names) <= set(table.arrow.column_names)
-    repeated = counted and len(kept) * _REPEATED <= int(candidate.counts[kept].sum())
-    return Labeling(columns, codes, cells, names, floats, repeated)
+    return frozenset(name for name in names if pa.types.is_floating(kinds[name]))
+
+
+def _are_repeated(candidate: Candidate, names: tuple[str, ...], entries: int, rows: int) -> bool:
+    """Whether far fewer combinations leave than rows."""
+    return set(names) <= set(candidate.table.arrow.column_names) and entries * _REPEATED <= rows
+
+
+def _label_pieces(
+    candidate: Candidate, partition: RowPartition, labels: pa.Table, names: tuple[str, ...]
+) -> Labeling:
+    """What the engine is asked to write of classes that rows with the same values may share.
+
+    All rows with the same values of every counted column can be exchanged: so many of them, in an
+    order that nobody knows, go to the first of their classes, so many to the next.
+    """
+    table, step, tuples = candidate.table, candidate.step, candidate.tuples
+    assert tuples is not None  # noqa: S101 - the caller looked
+    assert tuples.raw is not None  # noqa: S101 - as the origin says
+    kept = np.flatnonzero(step >= 0)
+    used = np.zeros(len(partition), dtype=np.bool_)
+    used[step[kept]] = True
+    encoded = {name: table.encode(name) for name in tuples.raw.column_names}
+    columns = {
+        name: label_columns(tuples.raw[name], one.codes, len(one.values), None)
+        for name, one in encoded.items()
+    }
+    keys = [one.codes[kept].astype(np.int64) for one in encoded.values()]
+    order = np.lexsort([step[kept], *reversed(keys)])
+    same = np.ones(len(order), dtype=bool)  # as the row before: of one combination and class
+    same[0] = False
+    for key in keys:
+        same[1:] &= key[order[1:]] == key[order[:-1]]
+    alike = same.copy()
+    same[1:] &= step[kept][order[1:]] == step[kept][order[:-1]]
+    starts = np.flatnonzero(~same)
+    first = order[starts]
+    sizes = np.diff(np.append(starts, len(order)))
+    begins = np.maximum.accumulate(np.where(alike, 0, np.arange(len(order))))[starts]
+    low = starts - begins + 1
+    cells = {
+        name: _plain(encode_labels(labels[name])).take(pa.array(first))
+        for name in labels.column_names
+        if not partition.labels[name].exact(used)
+    }
+    whole = len(starts) == int(np.count_nonzero(~alike))
+    return Labeling(
+        columns,
+        [key[first] for key in keys],
+        cells,
+        names,
+        _floats(tuples, names),
+        _are_repeated(candidate, names, len(starts), len(kept)),
+        None if whole else (low, low + sizes - 1),
+    )
 
 
 def _labels_by_code(
@@ -145,14 +216,6 @@ def _labels_by_code(
     place[numbers] = np.arange(len(numbers))
     held = pa.concat_arrays([*seen["label"].cast(pa.string()).chunks, pa.nulls(1, pa.string())])
     return held.take(pa.array(place))
-
-
-def _first_of_each(codes: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """The first entry of each combination of codes."""
-    names = [str(i) for i in range(len(codes))]
-    rows = pa.table([*codes, np.arange(len(codes[0]))], names=[*names, _ROWS])
-    first = rows.group_by(names).aggregate([(_ROWS, "min")])
-    return np.asarray(first[f"{_ROWS}_min"].to_numpy(), dtype=np.int64)
 
 
 def _require_same_rows(
@@ -201,7 +264,7 @@ def _plain(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
 
 def _require_models(
     candidate: Candidate,
-    recoding: Recoding,
+    recoding: Recoding | RowPartition,
     quasi: list[str],
     found: tuple[pa.Table, NDArray[np.int64]],
 ) -> None:

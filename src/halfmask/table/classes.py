@@ -22,7 +22,7 @@ from halfmask.table.tuples import Owners, contiguous, ones, pack_tuples, tally
 from halfmask.table.values import dictionary_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
     from numpy.typing import NDArray
@@ -168,44 +168,79 @@ class QuasiIdentifiers:
     size: int
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class JointCodes:
+    """The tuples of several columns.
+
+    Attributes:
+        columns: per name, the code of each tuple and the number of codes.
+        rows: how many rows hold each tuple; None: one.
+        entries: what looking at one set of columns costs, in tuples.
+    """
+
+    columns: Mapping[str, tuple[Codes, int]]
+    rows: Weights | None
+    entries: int
+
+
 def search_quasi_identifiers(
-    columns: dict[str, tuple[Codes, int]], limit: int, work: float = np.inf
+    names: list[str],
+    rows: int,
+    alone: Callable[[str], bool],
+    joint: Callable[[list[str], float], JointCodes | None],
+    effort: tuple[int, float],
 ) -> QuasiIdentifiers:
     """Decide sets of growing size, skipping all that contain a known one.
 
     Args:
-        columns: per name, the code of each row and the number of codes.
-        limit: the largest size.
-        work: stop before a size whose sets would look at more tuples than this; a set costs some
-            thousand besides.
+        names: the columns.
+        rows: how many rows there are.
+        alone: whether a column alone singles rows out.
+        joint: the tuples of several columns, or None where there are more than a number.
+        effort: the largest size, and the work: stop before a size whose sets would look at more
+            tuples than this; a set costs some thousand besides.
     """
     found: list[tuple[str, ...]] = []
-    rows: Weights | None = None
-    for size in range(1, min(limit, len(columns)) + 1):
+    known = JointCodes({}, None, rows if names else 0)
+    limit, work = effort
+    for size in range(1, min(limit, len(names)) + 1):
         if size == 2:
-            columns = {name: columns[name] for name in columns if (name,) not in found}
-            columns, rows = _collapsed(columns)
-        entries = min((len(codes) for codes, _ in columns.values()), default=0)
-        work -= (entries + _PER_SET) * comb(len(columns), size)
+            names = [name for name in names if (name,) not in found]
+            together = joint(names, work / max(comb(len(names), 2), 1) - _PER_SET)
+            if together is None:
+                return QuasiIdentifiers(tuple(found), 1)
+            known = together
+        work -= (known.entries + _PER_SET) * comb(len(names), size)
         if work < 0:
             return QuasiIdentifiers(tuple(found), size - 1)
-        open_sets = list(_open_sets(list(columns), found, size))
-        found += [names for names in open_sets if _singles_out([columns[n] for n in names], rows)]
+        if size == 1:
+            found += [(name,) for name in names if alone(name)]
+            continue
+        open_sets = list(_open_sets(names, found, size))
+        found += [
+            chosen
+            for chosen in open_sets
+            if _singles_out([known.columns[name] for name in chosen], known.rows)
+        ]
     return QuasiIdentifiers(tuple(found), limit)
 
 
-def _collapsed(
-    columns: dict[str, tuple[Codes, int]],
-) -> tuple[dict[str, tuple[Codes, int]], Weights | None]:
+def collapse_tuples(columns: Mapping[str, tuple[Codes, int]]) -> JointCodes:
     """The distinct tuples and how many rows have each, where that is much less than all rows."""
+    entries = min((len(codes) for codes, _ in columns.values()), default=0)
     if len(columns) < 2:
-        return columns, None
+        return JointCodes(columns, None, entries)
     key = _key(list(columns.values()))[0]
     _, first, counts = np.unique(key, return_index=True, return_counts=True)
-    if 2 * len(first) > len(key):
-        return columns, None
+    if tuples_cost(len(first), len(key)) == len(key):
+        return JointCodes(columns, None, entries)
     kept = {name: (codes[first], count) for name, (codes, count) in columns.items()}
-    return kept, counts.astype(np.float64)
+    return JointCodes(kept, counts.astype(np.float64), len(first))
+
+
+def tuples_cost(tuples: int, rows: int) -> int:
+    """What looking at a set costs: so many tuples, or all rows where tuples are hardly fewer."""
+    return rows if 2 * tuples > rows else tuples
 
 
 def _open_sets(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.table.files.rows import Incoming
+    from halfmask.table.proposals.counts import ColumnCounts
     from halfmask.table.schema import Schema
 
 
@@ -66,6 +67,10 @@ class StoredRows(Protocol):
 
     def distinct_values(self, column: str, most: int) -> tuple[pa.ChunkedArray, bool]:
         """Distinct values of a column, no more than ``most``, and whether these are all."""
+        ...
+
+    def column_counts(self, schema: Schema) -> ColumnCounts | None:
+        """Every column as it is counted there; None where it has to be read to be known."""
         ...
 
     def collect(self, schema: Schema) -> Table:

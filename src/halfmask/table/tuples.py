@@ -121,6 +121,22 @@ class Tuples:
         raw = None if self.raw is None else self.raw.filter(pa.array(mask))
         return replace(self, table=self.table.keep(mask), counts=picked(self.counts, mask), raw=raw)
 
+    def unfold(self) -> Tuples:
+        """One entry a row, in the order of all values: as the same rows in memory would be."""
+        names = self.table.arrow.column_names
+        encoded = {name: self.table.encode(name) for name in names}
+        order = np.lexsort([encoded[name].codes for name in reversed(names)])
+        each = np.repeat(order, self.counts[order])
+        places = pa.array(each)
+        table = self.table.with_schema(self.table.schema, self.table.arrow.take(places))
+        for name, one in encoded.items():
+            table._encoded[name] = replace(one, codes=one.codes[each])  # noqa: SLF001 - the same
+        raw = None
+        if self.raw is not None:
+            listed = [pc.dictionary_encode(column) for column in self.raw.columns]
+            raw = pa.table(listed, names=self.raw.column_names).take(places)
+        return replace(self, table=table, counts=ones(len(each)), raw=raw)
+
     def texts(self, name: str, most: int) -> tuple[pa.Array, bool]:
         """Distinct values of a column as texts, ``most`` of them, and whether these are all."""
         if name not in self.left_out or self.source is None:

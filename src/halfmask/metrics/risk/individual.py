@@ -194,11 +194,11 @@ def _series(f: NDArray[np.float64], p: NDArray[np.float64]) -> NDArray[np.float6
 
 
 def household_risks(
-    risks: NDArray[np.float64], households: NDArray[np.int32]
+    risks: NDArray[np.float64], households: NDArray[np.int32], rows: NDArray[np.int64] | int = 1
 ) -> NDArray[np.float64]:
-    """Per row, the chance that somebody of its household is found."""
+    """Per row, the chance that somebody of its household is found; entries stand for ``rows``."""
     sure = risks >= 1.0
-    logs = np.log1p(-np.where(sure, 0.0, risks))
+    logs = np.log1p(-np.where(sure, 0.0, risks)) * rows
     total = np.bincount(households, weights=logs)
     found = np.bincount(households, weights=sure) > 0
     return np.where(found, 1.0, -np.expm1(total))[households]

@@ -16,6 +16,7 @@ from halfmask.table.files.rows import text_column
 from halfmask.table.hierarchies import Auto, Dates, Flat
 from halfmask.table.hierarchies.builders import INTERVALS, find_automatic
 from halfmask.table.hierarchy import canonical
+from halfmask.table.proposals.counts import ColumnCounts, RowCounts
 from halfmask.table.proposals.roles import RoleFound, SurveyDesign, design_of, policy_of, role_of
 from halfmask.table.proposals.shapes import (
     Facts,
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from halfmask.table.hierarchy import HierarchyBuilder
+
+    Entries = Mapping[str, pa.ChunkedArray]
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +208,8 @@ def describe(
     """Propose role, kind and hierarchy of each column; of a schema only [policy] is used.
 
     Args:
-        source: a table, or anything that ``read`` takes.
+        source: a table, or anything that ``read`` takes. Of rows that stay elsewhere the engine
+            counts each column's values there, up to a million of them one by one.
         hierarchies: ``"proposed"`` from each column's values, or ``"auto"``: found from how the
             columns go together, for every quasi-identifier.
         intervals: with ``"auto"``, how numbers are first cut: ``"equal-frequency"``,
@@ -215,27 +219,28 @@ def describe(
         raise ParameterError("hierarchies", hierarchies, "one of " + ", ".join(HIERARCHIES))
     if intervals not in INTERVALS:
         raise ParameterError("intervals", intervals, "one of " + ", ".join(INTERVALS))
-    table = source.collect() if isinstance(source, Table) else read_rows(source, Schema())
-    arrow, tokens = _without_tokens(table)
-    usual = _usual_mark(arrow, table)
-    arrow, writings = _understood(arrow, usual)
-    labels = {name: given.label for name, given in table.given.items()}
-    facts = [facts_of(name, arrow[name], labels.get(name, "")) for name in arrow.column_names]
+    table = source if isinstance(source, Table) else read_rows(source, Schema())
+    counted = _counts(table, hierarchies)
+    held = counted.columns
+    origin = _origin(table)
+    entries, tokens = _without_tokens({n: one.entries for n, one in held.items()}, origin)
+    usual = _usual_mark(entries, table.schema.decimal, origin)
+    entries, writings = _understood(entries, usual)
+    facts = [facts_of(name, entries[name], held[name]) for name in entries]
     policy, demands = _policy(facts, table.schema)
-    design = design_of([f for f in facts if f.name not in demands])
+    design = design_of([f for f in facts if f.name not in demands], counted.pairs)
     known = {**design.roles, **demands}
     roles = {f.name: known[f.name] if f.name in known else role_of(f) for f in facts}
-    quasi = [f for f in facts if roles[f.name].role == "quasi"]
-    found = search_quasi_identifiers({f.name: (f.codes, f.size) for f in quasi}, _LIMIT, _WORK)
-    own = hierarchies == "proposed"
+    found = _singling_sets([f for f in facts if roles[f.name].role == "quasi"], counted)
     proposals = tuple(_proposal(f, roles[f.name], found, writings[f.name]) for f in facts)
-    notes = [*_notes(found, design, tokens), *_writing_notes(writings, usual)]
-    if not own:
+    notes = [*_notes(found, design, tokens), *_writing_notes(writings, usual), *_many_notes(facts)]
+    if hierarchies == "auto":
+        arrow = pa.table(entries)
         proposals = _automatic(arrow, proposals, Auto(intervals=intervals), notes)
     missing = ("", *tokens) if tokens else None
     decimal = "," if usual == "," else None
     return Description(
-        len(table),
+        counted.rows,
         proposals,
         design.person,
         policy,
@@ -250,6 +255,35 @@ def describe(
     )
 
 
+def _counts(table: Table, hierarchies: str) -> ColumnCounts:
+    """The columns, counted where the rows are; how columns go together is found from rows."""
+    stored = table.stored
+    counted = None
+    if stored is not None and hierarchies == "proposed":
+        counted = stored.column_counts(table.schema)
+    return RowCounts(table.collect()) if counted is None else counted
+
+
+def _origin(table: Table) -> str:
+    """``csv`` where texts became numbers and dates only as they were read."""
+    stored = table.stored
+    if stored is None:
+        return table.origin
+    return "csv" if stored.are_texts else "arrow"
+
+
+def _singling_sets(quasi: list[Facts], counted: ColumnCounts) -> QuasiIdentifiers:
+    """The sets of columns that single rows out."""
+    by_name = {f.name: f for f in quasi}
+    return search_quasi_identifiers(
+        list(by_name),
+        counted.rows,
+        lambda name: by_name[name].single > 0,
+        lambda names, most: counted.joint([by_name[name] for name in names], most),
+        (_LIMIT, _WORK),
+    )
+
+
 def with_declared_policy(table: Table, file: str) -> Table:
     """The table with the [policy] of the schema beside its file, where there is a sound one."""
     try:
@@ -257,7 +291,7 @@ def with_declared_policy(table: Table, file: str) -> Table:
     except InputError:
         return table
     names = set(declared.policy_names)
-    if not names or not names <= set(table.arrow.column_names):
+    if not names or not names <= set(table.column_names):
         return table
     known = replace(table.schema, policy=declared.policy, policy_columns=declared.policy_columns)
     return table.with_schema(known)
@@ -316,13 +350,12 @@ def _with_found(proposal: Proposal, builder: HierarchyBuilder | None) -> Proposa
     return replace(proposal, hierarchy=round_intervals(builder), why=why)
 
 
-def _without_tokens(table: Table) -> tuple[pa.Table, tuple[str, ...]]:
-    """The rows with texts such as ``?`` taken as missing, and which of them occur."""
-    arrow = table.arrow
+def _without_tokens(entries: Entries, origin: str) -> tuple[Entries, tuple[str, ...]]:
+    """The entries with texts such as ``?`` taken as missing, and which of them occur."""
     known = pa.array(_MISSING)
     tokens: dict[str, None] = {}
-    for place, name in enumerate(arrow.column_names):
-        column = arrow[name]
+    found = dict(entries)
+    for name, column in entries.items():
         if not pa.types.is_dictionary(column.type):
             continue
         values = used_values(column)
@@ -331,9 +364,8 @@ def _without_tokens(table: Table) -> tuple[pa.Table, tuple[str, ...]]:
             continue
         tokens.update(dict.fromkeys(seen))
         column = text_column(column, seen)
-        column = infer_type(column) if table.origin == "csv" else column
-        arrow = arrow.set_column(place, name, column)
-    return arrow, tuple(sorted(tokens))
+        found[name] = infer_type(column) if origin == "csv" else column
+    return found, tuple(sorted(tokens))
 
 
 @dataclass(slots=True)
@@ -353,32 +385,30 @@ class Writing:
     asked: str = ""
 
 
-def _usual_mark(arrow: pa.Table, table: Table) -> str | None:
+def _usual_mark(entries: Entries, stated: str | None, origin: str) -> str | None:
     """The decimal mark of a text file as a whole, where its columns agree on a comma.
 
     Where other columns have points, each column with commas has to say so.
     """
-    if table.origin != "csv" or table.schema.decimal is not None:
-        return table.schema.decimal
-    floats = any(pa.types.is_floating(field.type) for field in arrow.schema)
-    texts = [used_values(c) for c in arrow.columns if pa.types.is_dictionary(c.type)]
+    if origin != "csv" or stated is not None:
+        return stated
+    floats = any(pa.types.is_floating(column.type) for column in entries.values())
+    texts = [used_values(c) for c in entries.values() if pa.types.is_dictionary(c.type)]
     clear = any(are_comma_numbers(values) and not has_two_marks(values) for values in texts)
     return "," if clear and not floats else None
 
 
-def _understood(arrow: pa.Table, usual: str | None) -> tuple[pa.Table, dict[str, Writing]]:
-    """The rows as every verb will read them by the proposed schema, and what it has to say."""
-    writings = {}
-    for place, name in enumerate(arrow.column_names):
+def _understood(entries: Entries, usual: str | None) -> tuple[Entries, dict[str, Writing]]:
+    """The entries as every verb will read them by the proposed schema, and what it has to say."""
+    found, writings = {}, {}
+    for name, column in entries.items():
         writing = Writing()
-        column = arrow[name]
         if pa.types.is_dictionary(column.type):
             column = _understood_texts(name, column, usual, writing)
         if is_number(column.type):
             column = _without_sentinels(column, writing)
-        writings[name] = writing
-        arrow = arrow.set_column(place, name, column)
-    return arrow, writings
+        found[name], writings[name] = column, writing
+    return found, writings
 
 
 def _understood_texts(
@@ -454,6 +484,18 @@ def _writing_notes(writings: Mapping[str, Writing], usual: str | None) -> list[s
             f"{abbreviate_names(absent)}. Delete the entry missing where they are values."
         )
     return notes
+
+
+def _many_notes(facts: list[Facts]) -> list[str]:
+    """Which columns have so many values that some of these were looked at."""
+    many = [one for one in facts if one.many is not None]
+    if not many:
+        return []
+    looked = min(len(one.values) for one in many)
+    return [
+        f"Very many values: {abbreviate_names([one.name for one in many])}. All were counted; kind "
+        f"and hierarchy were judged by {looked:,} of them, the most frequent ones."
+    ]
 
 
 def _are_country_codes(values: pa.Array) -> bool:

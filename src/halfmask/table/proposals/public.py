@@ -92,7 +92,10 @@ def public_description(table: Table, codebook: Mapping[str, object]) -> PublicDe
     """Roles by name, kinds by type, domains by the codebook or where everybody knows them."""
     columns: dict[str, Any] = {}
     policy: dict[str, str] = {}
-    for field in table.arrow.schema:
+    stored = table.stored
+    typed = stored is not None and not stored.are_texts
+    fields = pa.schema(list(stored.columns().items())) if stored and typed else table.arrow.schema
+    for field in fields:
         demand = named_demand(field.name) if is_number(field.type) else None
         if demand is not None and demand not in policy:
             policy[demand] = field.name

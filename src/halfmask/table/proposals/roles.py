@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.table.proposals import vocabulary as words
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from halfmask.table.proposals.shapes import Facts
 
@@ -66,8 +65,11 @@ class SurveyDesign:
     roles: Mapping[str, RoleFound]
 
 
-def design_of(facts: Sequence[Facts]) -> SurveyDesign:
-    """Find the columns of a survey's design, and whose rows these are."""
+def design_of(facts: Sequence[Facts], pairs: Callable[[Facts, Facts], int]) -> SurveyDesign:
+    """Find the columns of a survey's design, and whose rows these are.
+
+    ``pairs`` counts the combinations of the values of two columns.
+    """
     roles: dict[str, RoleFound] = {}
     household = next((f for f in facts if is_household(f)), None)
     if household is not None:
@@ -79,7 +81,7 @@ def design_of(facts: Sequence[Facts]) -> SurveyDesign:
         roles[person.name] = RoleFound("identifier", "says whose row this is; never leaves", said)
     bodies = any(words.contains_word(words.BODIES, f.words) for f in facts)
     weights = [f for f in facts if f.name not in roles and is_weight(f, bodies=bodies)]
-    faults = {one.name: _weight_fault(one, person) for one in weights}
+    faults = {one.name: _weight_fault(one, person, pairs) for one in weights}
     for name, fault in faults.items():
         said = fault or "exact weights can tell people apart: declare it other if readers need it"
         use = "not used for risks" if fault else "for risks"
@@ -98,7 +100,7 @@ def design_of(facts: Sequence[Facts]) -> SurveyDesign:
     )
 
 
-def _weight_fault(weight: Facts, person: Facts | None) -> str:
+def _weight_fault(weight: Facts, person: Facts | None, pairs: Callable[[Facts, Facts], int]) -> str:
     """Why weights do not say how many people somebody stands for; empty where they do."""
     numbers = weight.values.cast(pa.float64(), safe=False)
     if weight.missing:
@@ -110,10 +112,7 @@ def _weight_fault(weight: Facts, person: Facts | None) -> str:
             "some are below 1, as where weights are scaled to a mean of 1: multiply them by "
             "population / sample, then name it as weight under [table]"
         )
-    if person is None:
-        return ""
-    pairs = person.codes.astype(np.int64) * weight.size + weight.codes
-    if len(np.unique(pairs)) == person.distinct:
+    if person is None or pairs(person, weight) == person.distinct:
         return ""
     return (
         "rows of one person carry different ones: give each person one weight, then name it as "

@@ -16,10 +16,15 @@ from halfmask.table.classes import codes_of
 from halfmask.table.hierarchies import Dates, Flat, Intervals, Mask, Ordered
 from halfmask.table.hierarchies.intervals import MOST_WIDTH
 from halfmask.table.proposals.vocabulary import words_of
+from halfmask.table.tuples import all_ones, picked, rows_in
 from halfmask.table.values import dictionary_of, is_text
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from halfmask.table.hierarchy import HierarchyBuilder
+    from halfmask.table.proposals.counts import CountedColumn
+    from halfmask.table.tuples import Counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,10 +35,12 @@ class Facts:
         name: the column.
         rows: how many rows the table has.
         values: the distinct values in any order, without the missing one.
-        codes: per row, a number for its value.
+        codes: per row, or per value that was counted, a number for its value.
         size: how many such numbers there may be, the missing value's among them.
         missing: how many rows have none.
         label: what the file says of the column beside its name.
+        counts: how many rows each of ``codes`` stands for; None: one.
+        many: where ``values`` are some of very many, how many there are and one row alone has.
     """
 
     name: str
@@ -43,6 +50,8 @@ class Facts:
     size: int
     missing: int
     label: str = ""
+    counts: Counts | None = None
+    many: tuple[int, int] | None = None
 
     def __repr__(self) -> str:
         return f"Facts({self.name!r}, {self.distinct} values, {self.rows} rows)"
@@ -50,7 +59,7 @@ class Facts:
     @property
     def distinct(self) -> int:
         """How many values differ."""
-        return len(self.values)
+        return len(self.values) if self.many is None else self.many[0]
 
     @property
     def held(self) -> int:
@@ -60,7 +69,9 @@ class Facts:
     @cached_property
     def single(self) -> int:
         """How many rows hold a value that nobody else has."""
-        return int(np.count_nonzero(np.bincount(self.codes) == 1))
+        if self.many is not None:
+            return self.many[1]
+        return int(np.count_nonzero(np.bincount(self.codes, self.counts) == 1))
 
     @cached_property
     def words(self) -> tuple[str, ...]:
@@ -97,9 +108,16 @@ class Facts:
         return int(found["min"].as_py()), int(found["max"].as_py())
 
 
-def facts_of(name: str, column: pa.ChunkedArray, label: str = "") -> Facts:
-    """Count one column."""
-    rows, missing = len(column), column.null_count
+def facts_of(name: str, column: pa.ChunkedArray, counted: CountedColumn | None = None) -> Facts:
+    """Count one column, whose entries stand for rows as ``counted`` says; else for one each."""
+    rows, missing, label = len(column), column.null_count, ""
+    counts: Counts | None = None
+    if counted is not None:
+        label = counted.label
+        if not all_ones(counted.counts) or counted.many is not None:
+            counts = counted.counts
+            rows = rows_in(counts)
+            missing = rows_in(picked(counts, _gone(column)))
     array = dictionary_of(column)
     codes, size = codes_of(pa.chunked_array([array]))
     values = array.dictionary
@@ -107,7 +125,19 @@ def facts_of(name: str, column: pa.ChunkedArray, label: str = "") -> Facts:
     used[codes] = True
     if not used[:-1].all():
         values = values.filter(pa.array(used[:-1]))
-    return Facts(name, rows, pc.drop_null(values), codes, size, missing, label)
+    values = pc.drop_null(values)
+    if counted is None or counted.many is None:
+        return Facts(name, rows, values, codes, size, missing, label, counts)
+    # Some of the values that were looked at may have been found to mean a missing one.
+    every = counted.many
+    before = len(counted.entries) - counted.entries.null_count
+    missing += every.missing - rows_in(picked(counted.counts, _gone(counted.entries)))
+    many = (every.distinct - before + len(values), every.single)
+    return Facts(name, every.rows, values, codes, size, missing, label, counts, many)
+
+
+def _gone(column: pa.ChunkedArray) -> NDArray[np.bool_]:
+    return np.asarray(column.is_null().to_numpy(zero_copy_only=False), dtype=bool)
 
 
 _CODES = {"zip", "zipcode", "postal", "postcode", "plz", "cap", "code", "icd", "insee", "fips"}

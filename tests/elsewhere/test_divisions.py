@@ -1,0 +1,100 @@
+"""Divisions of rows that stay elsewhere: the classes of memory, written by the engine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from places import FIGURES, MODELS, SCHEMA, multiset, people, stored
+
+import halfmask as hm
+from halfmask.engines.aside import Labeling
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+COUNTED = ["age", "sex", "zip", "ill", "k_i"]  # in the order in which they are counted
+
+
+def alike(rows: int = 200) -> pa.Table:
+    """People of whom many have the same values, so that classes have to share them."""
+    found = people(rows)
+    return found.set_column(2, "zip", pa.array(["00100", "00101"] * (rows // 2))).set_column(
+        0, "age", pa.array([n % 3 + 30 if n % 17 else None for n in range(rows)])
+    )
+
+
+def in_order(rows: pa.Table) -> pa.Table:
+    return rows.sort_by([(name, "ascending") for name in COUNTED])
+
+
+def same_classes(memory: hm.Release, other: hm.Release) -> None:
+    """All is the same but for which of the rows with the same values went to which class."""
+    first, second = memory.to_dict(), other.to_dict()
+    for figure in FIGURES:
+        assert first[figure] == second[figure], figure
+    assert first["demands"] == second["demands"]
+    one, two = memory.to_arrow(), other.to_arrow()
+    assert multiset(one.drop_columns(["pay"])) == multiset(two.drop_columns(["pay"]))
+    assert sorted(one["pay"].to_pylist()) == sorted(two["pay"].to_pylist())
+
+
+@pytest.mark.usefixtures("in_place")
+def test_every_engine_writes_the_classes_of_memory(
+    place: Callable[..., hm.Table], tmp_path: Path
+) -> None:
+    memory = hm.anonymize(hm.read(in_order(alike()), SCHEMA), *MODELS, method="mdav")
+    with hm.anonymize(place(alike(), SCHEMA), *MODELS, method="mdav") as release:
+        same_classes(memory, release)
+        assert any("The rows stayed in" in note for note in release.notes)
+        release.write(tmp_path / "out.parquet")
+    assert all(one.holds for one in hm.check(tmp_path / "out.parquet"))
+
+
+@pytest.mark.usefixtures("in_place")
+@pytest.mark.parametrize("method", ["personal", "mondrian", "k-member"])
+@pytest.mark.parametrize("rows", [alike(120), people(120)], ids=["alike", "different"])
+def test_other_divisions_stay_too(tmp_path: Path, rows: pa.Table, method: str) -> None:
+    settings = {"method": method, "seed": 4}
+    memory = hm.anonymize(hm.read(in_order(rows), SCHEMA), *MODELS, **settings)
+    with hm.anonymize(stored(tmp_path, rows), *MODELS, **settings) as release:
+        same_classes(memory, release)
+
+
+@pytest.mark.usefixtures("in_place")
+def test_people_with_several_rows_are_divided_alike(tmp_path: Path) -> None:
+    rows = alike(120).append_column("who", pa.array([i % 50 for i in range(120)]))
+    schema = {**SCHEMA, "table": {"person": "who"}}
+    schema = {name: entry for name, entry in schema.items() if name != "policy"}
+    schema["columns"] = {**SCHEMA["columns"], "k_i": "drop"}
+    ordered = rows.sort_by([(name, "ascending") for name in ("age", "sex", "zip", "who")])
+    memory = hm.anonymize(hm.read(ordered, schema), hm.KAnonymity(3), method="mondrian")
+    table = stored(tmp_path, rows, schema)
+    with hm.anonymize(table, hm.KAnonymity(3), method="mondrian") as release:
+        first, second = memory.to_dict(), release.to_dict()
+        assert [first[figure] for figure in FIGURES] == [second[figure] for figure in FIGURES]
+
+
+def test_which_of_alike_rows_goes_where_is_told_by_no_column(tmp_path: Path) -> None:
+    """The adversary knows the pay of all: the order among rows alike must not follow it."""
+    rows = alike(200).set_column(4, "pay", pa.array([float(n) for n in range(200)]))
+    found = set()
+    for _ in range(2):
+        with hm.anonymize(stored(tmp_path, rows), *MODELS, method="mdav") as release:
+            found.add(frozenset(multiset(release.to_arrow())))
+    assert len(found) == 2  # the same classes, other rows in them
+
+
+def test_an_engine_that_numbers_rows_wrongly_releases_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest = Labeling._ranked
+
+    def across(self: Labeling, source: str, keys: Sequence[str]) -> str:
+        return honest(self, source, keys).replace("PARTITION BY", "PARTITION BY 1 + 0 *")
+
+    monkeypatch.setattr(Labeling, "_ranked", across)
+    with pytest.raises(hm.errors.InternalError, match="other rows than those that were checked"):
+        hm.anonymize(stored(tmp_path, alike()), *MODELS, method="mdav")
