@@ -12,10 +12,12 @@ the asker cannot read) only an older copy of the whole file passes.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 import json
 import sqlite3
+import zlib
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -25,9 +27,11 @@ from halfmask.errors import HalfmaskError, InputError, LedgerError, usable_path
 from halfmask.ownership import tighten, write_new
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from os import PathLike
     from pathlib import Path
+
+    from numpy.typing import NDArray
 
 GRANT, RAISE, BIND, SPEND = "create", "raise", "bind", "spend"
 SALT, ANSWER = "answers", "answer"
@@ -149,6 +153,16 @@ class LedgerFile:
         with self._transaction(write=True) as cursor:
             yield Change(self._read(cursor), cursor, self._seal)
 
+    def hashes(self, salt: bytes, people: Iterable[str]) -> NDArray[Any]:
+        """What people are known by here, 64 bits each: nobody is found without salt and key."""
+        import numpy as np
+
+        secret = hashlib.blake2b(salt + self.key, digest_size=32).digest()
+        made = b"".join(
+            hashlib.blake2b(one.encode(), key=secret, digest_size=8).digest() for one in people
+        )
+        return np.frombuffer(made, dtype="<u8").astype(np.uint64)
+
     def fail(self, words: str) -> None:
         """Refuse, with the name of the file."""
         raise LedgerError(f"The ledger {self.path.name!r} {words} Nothing was computed.")
@@ -204,6 +218,8 @@ class LedgerFile:
     @contextmanager
     def _transaction(self, *, write: bool) -> Iterator[sqlite3.Cursor]:
         """One transaction, exclusive where it writes."""
+        if self.path.is_dir():
+            raise InputError(f"The ledger {self.path.name!r} is a folder: name a file in it.")
         if not self.path.is_file():
             raise InputError(
                 f"There is no ledger {self.path.name or str(self.path)!r}: create it with the "
@@ -232,7 +248,7 @@ class LedgerFile:
             raise LedgerError(
                 f"The ledger {self.path.name!r} {self._why(error)} Nothing was computed."
             ) from error
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, zlib.error) as error:
             if isinstance(error, HalfmaskError):
                 raise
             raise LedgerError(
@@ -265,6 +281,18 @@ def _read_key(file: Path) -> bytes:
             "/dev/urandom > FILE`."
         )
     return found
+
+
+def encode_numbers(numbers: NDArray[Any], kind: str) -> str:
+    """Numbers as text."""
+    return base64.b64encode(zlib.compress(numbers.astype(kind).tobytes(), 6)).decode()
+
+
+def decode_numbers(text: str, kind: str) -> NDArray[Any]:
+    """What ``encode_numbers`` gave."""
+    import numpy as np
+
+    return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype=kind)
 
 
 def now() -> str:

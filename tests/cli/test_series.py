@@ -65,6 +65,12 @@ def test_a_series_from_the_command_line(folder, halfmask):
             "--previous", "s.ledger", "-o", f"{month}.parquet", "--report", f"{month}.html",
         )  # fmt: skip
         assert found.code == 0, found.err
+    for who, said in (("p0", "hold this person: 1."), ("p5", ": 1, 2."), ("x", "None of the 2")):
+        found = halfmask("check", "--previous", "s.ledger", "--holding", who)
+        assert (found.code, said in found.out + found.err) == (0, True)
+    for words in (("--holding", "p0"), ("may.csv", "--holding", "p0", "--previous", "s.ledger"),
+                  ("--holding", "p0", "--previous", "absent.ledger")):  # fmt: skip
+        assert halfmask("check", *words).code == 1
     found = halfmask(
         "anonymize", "may.csv", "--schema", "people.toml", "--k", "2", "--previous", "s.ledger",
         "-o", "x.parquet",

@@ -104,7 +104,7 @@ def counted(tmp_path, rows, most, monkeypatch, branching):
     found = {}
     for record in LedgerFile(ledger.path, ledger.key).records():
         if record.kind == CONTINUAL:
-            for level, place, counts in record.body.get("nodes", ()):
+            for level, place, counts, _ in record.body.get("nodes", ()):
                 assert (level, place) not in found
                 found[level, place] = np.array(counts)
     return found
@@ -189,6 +189,51 @@ def test_who_has_more_rows_counts_with_the_first_whenever_it_is_read(tmp_path, m
     for month, expected in (("m00", [0, 0, 0]), ("m01", [1, 0, 0]), ("m11", [1, 1, 0])):
         counts = release_of(table_of(rows), ledger, month).to_arrow()["count"].to_pylist()
         assert counts[:3] == expected
+
+
+@pytest.mark.parametrize(("most", "branching"), [(1, 2), (2, 3), (1, 12)])
+def test_rows_that_move_or_come_late_are_counted_no_more_often_than_is_paid_for(
+    tmp_path, monkeypatch, most, branching
+):
+    """Everybody's rows get another period, and some people further rows, before every release."""
+    monkeypatch.setattr(dp_views, "noise", lambda cost, sensitivity: Silent())
+    monkeypatch.setattr(
+        ContinualCount, "of", classmethod(lambda cls, horizon, **_: cls(horizon, branching))
+    )
+
+    def played(folder, left_out):
+        rng, people = np.random.default_rng(5), 12
+        folder.mkdir()
+        ledger = ledger_of(folder)
+        for month in MONTHS:
+            rows = [(f"p{i}", MONTHS[rng.integers(12)], CITIES[rng.integers(3)])
+                    for i in range(people) for _ in range(3)]  # fmt: skip
+            rows = [row for row in rows if row[0] != left_out]
+            release = release_of(table_of(rows), ledger, month, rows_per_person=most)
+        assert any("also where rows move" in note for note in release.notes)
+        return {(level, place): np.array(counts)
+                for record in LedgerFile(ledger.path, ledger.key).records()
+                for level, place, counts, _ in record.body.get("nodes", ())}  # fmt: skip
+
+    everybody = played(tmp_path / "all", None)
+    spent = 0
+    for level in range(ContinualCount(12, branching).levels):
+        total = sum(int(held.sum()) for (one, _), held in everybody.items() if one == level)
+        assert total <= 12 * most
+        spent += total
+    assert spent > 5
+    for person in ("p0", "p5"):
+        without = played(tmp_path / person, person)
+        for level in range(ContinualCount(12, branching).levels):
+            moved = sum(int(np.abs(held - without[node]).sum()) for node, held in everybody.items()
+                        if node[0] == level)  # fmt: skip
+            assert moved <= most
+
+
+def test_the_ledger_of_counts_names_nobody(tmp_path):
+    ledger = ledger_of(tmp_path)
+    release_of(table_of([(f"canary-{i}", "m00", "a") for i in range(9)]), ledger, "m02")
+    assert b"canary" not in ledger.path.read_bytes()
 
 
 @pytest.mark.parametrize(

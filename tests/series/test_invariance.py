@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -223,6 +224,75 @@ def test_a_value_that_changes_is_refused_or_left_out(tmp_path):
     release = hm.anonymize(_table(changed), model, previous=ledger, on_infeasible="suppress",
                            counterfeits=1)  # fmt: skip
     assert release.suppressed == 1
+
+
+def test_a_larger_m_than_before_is_refused_or_its_people_left_out(tmp_path):
+    ledger = tmp_path / "s.ledger"
+    people = [(f"p{i}", i, ILLS[i % 4]) for i in range(16)]
+    hm.anonymize(_table(people), hm.MInvariance(2, "ill"), previous=ledger)
+    before = ledger.read_bytes()
+    with pytest.raises(hm.errors.PrivacyError, match=r"fewer than 4 values since .* ask for m = 2"):
+        hm.anonymize(_table(people), hm.MInvariance(4, "ill"), previous=ledger)
+    with pytest.raises(hm.errors.ParameterError, match="on_infeasible"):
+        hm.anonymize(_table(people), hm.MInvariance(2, "ill"), previous=ledger,
+                     on_infeasible="drop")  # fmt: skip
+    assert ledger.read_bytes() == before
+    more = [(f"q{i}", i, ILLS[i % 4]) for i in range(8)]
+    wide = hm.anonymize(_table([*people, *more]), hm.MInvariance(4, "ill"), previous=ledger,
+                        on_infeasible="suppress")  # fmt: skip
+    assert (len(wide), wide.suppressed, wide.verdicts[0].achieved) == (8, 16, 4)
+
+
+def _label_holds(label, age):
+    ends = re.fullmatch(r"(-?\d+)(?:(?:-| to )(-?\d+))?", str(label))
+    return label == "*" or int(ends[1]) <= age <= int(ends[2] or ends[1])
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_histories_of_moves_and_corrections_are_as_the_definition_says(tmp_path, seed):
+    """People come, leave, come back, move, are corrected inside their signature, demand k and l."""
+    rng, ledger, m = np.random.default_rng(seed), tmp_path / "s.ledger", int(seed % 2 + 2)
+    schema = {**SCHEMA, "policy": {"k": "k_i", "l": "l_i"}}
+    everybody = {f"p{i}": [int(rng.integers(16)), ILLS[rng.integers(4)]] for i in range(30)}
+    demand = {who: (int(rng.integers(1, 3)), int(rng.integers(1, 4))) for who in everybody}
+    signature, made = {}, 0
+    for _ in range(5):
+        kept = hm.SeriesLedger.open(ledger)
+        there = [who for who in everybody if rng.random() < 0.7]
+        for who in there:
+            if rng.random() < 0.3:
+                everybody[who][0] = int(rng.integers(16))
+            if who in signature and rng.random() < 0.3:
+                everybody[who][1] = str(rng.choice(sorted(signature[who])))
+        table = _table([(who, *everybody[who]) for who in there], schema,
+                       k_i=[demand[who][0] for who in there],
+                       l_i=[demand[who][1] for who in there])  # fmt: skip
+        try:
+            release = hm.anonymize(table, hm.MInvariance(m, "ill"), previous=ledger, counterfeits=9,
+                                   on_infeasible="suppress")  # fmt: skip
+        except hm.errors.PrivacyError:  # too few are left: then nothing is noted either
+            assert len(hm.SeriesLedger.open(ledger).releases) == len(kept.releases)
+            continue
+        made += 1
+        kept = hm.SeriesLedger.open(ledger)
+        last, rows = kept.releases[-1], release.to_arrow().to_pylist()
+        hashes = {int(h): who for h, who in zip(kept.hashes(there), there, strict=True)}
+        classes = {}
+        for one, sign, number in zip(last.people, last.signature, last.classes, strict=True):
+            who, values = hashes[int(one)], {kept.values[v] for v in kept.signatures[sign]}
+            assert signature.setdefault(who, values) == values
+            assert everybody[who][1] in values
+            assert len(values) >= m
+            assert any(_label_holds(row["age"], everybody[who][0]) for row in rows)
+            classes.setdefault(int(number), ([], values))[0].append(who)
+        for people, values in classes.values():
+            assert len({everybody[who][1] for who in people}) == len(people) <= len(values)
+            assert all(len(people) >= max(demand[who]) for who in people)
+        published = sorted(row["ill"] for row in rows)
+        assert published == sorted(v for _, values in classes.values() for v in values)
+        assert release.counterfeits == len(rows) - len(last.people)
+        assert len(there) == len(last.people) + release.suppressed
+    assert made > 1
 
 
 @pytest.fixture

@@ -123,6 +123,57 @@ def test_sums_of_money_have_intervals_that_are_not_whole():
     assert found_of(audit)[("a",)] == (0.0, 7.5)
 
 
+def test_figures_below_zero_have_no_least():
+    """Profits: a loss that is withheld is not above 0 because others are."""
+    table = {"firm": ["a", "b", "c", "Total"], "profit": [None, None, -2.0, 3.0]}
+    assert found_of(hm.audit_table(table)) == {("a",): (None, None), ("b",): (None, None)}
+    above = {"firm": ["a", "b", "Total"], "profit": [None, None, 3.0]}
+    assert found_of(hm.audit_table(above))[("a",)] == (0, 3)
+    assert found_of(hm.audit_table(above, least=float("-inf")))[("a",)] == (None, None)
+    assert found_of(hm.audit_table(above, least=-1))[("a",)] == (-1, 4)
+    alone = {"firm": ["a", "b", "Total"], "profit": [None, -5.0, 3.0]}
+    assert found_of(hm.audit_table(alone))[("a",)] == (8, 8)
+    assert json.loads(json.dumps(hm.audit_table(table).to_dict()))["intervals"][0]["low"] is None
+    with pytest.raises(ParameterError):
+        hm.audit_table(above, least=float("nan"))
+
+
+@pytest.mark.parametrize("seed", range(14))
+def test_intervals_under_a_hierarchy_are_those_of_all_tables(seed):
+    """Leaves a to d, e = a + b, f = c + d, total; beside it a second column, or none."""
+    rng = np.random.default_rng(seed)
+    parts = {"x": {"e": ["a", "b"], "f": ["c", "d"], "Total": ["e", "f"]}}
+    wide = int(rng.integers(1, 3))  # columns of the second side
+    sums = {"a": "a", "b": "b", "c": "c", "d": "d", "e": "ab", "f": "cd", "Total": "abcd"}
+    sides = {f"s{i}": [i] for i in range(wide)} | ({"Total": [0, 1]} if wide == 2 else {})
+
+    def figures(leaves):
+        return {(x, s): sum(leaves["abcd".index(one), i] for one in sums[x] for i in sides[s])
+                for x in sums for s in sides}  # fmt: skip
+
+    true = figures(rng.integers(0, 3, (4, wide)))
+    cells = list(true)
+    hidden = {cells[i] for i in rng.choice(len(cells), int(rng.integers(1, 8)), replace=False)}
+    ends = {cell: [99, -1] for cell in hidden}
+    for drawn in np.ndindex(*(3,) * 4 * wide):  # published leaves are up to 2, so nothing else fits
+        other = figures(np.array(drawn).reshape(4, wide))
+        if all(other[c] == true[c] for c in cells if c not in hidden):
+            for c in hidden:
+                ends[c] = [min(ends[c][0], other[c]), max(ends[c][1], other[c])]
+    rows = {"x": [c[0] for c in cells], "s": [c[1] for c in cells],
+            "count": [None if c in hidden else int(true[c]) for c in cells]}  # fmt: skip
+    if wide == 1:
+        del rows["s"]
+    found = found_of(hm.audit_table(rows, parts=parts))
+    for cell, (low, high) in ends.items():
+        seen = found[cell if wide == 2 else cell[:1]]
+        # Tables with larger leaves may fit too: the interval holds all that were tried.
+        assert seen[0] <= low
+        assert seen[1] is None or seen[1] >= high
+        if seen[1] is not None and seen[1] <= 2:
+            assert seen == (low, high)
+
+
 def test_marks_in_text_files_are_withheld_figures(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("sex,n\nf,x\nm,7\nTotal,9\n", encoding="utf-8")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import tabular_oracles as oracles
@@ -32,6 +34,21 @@ def test_controlled_rounding_keeps_all_sums_within_the_base(shape, seed, base):
         assert (rounded[values % base == 0] == values[values % base == 0]).all()
     if len(shape) < 3:
         assert restricted  # a table of two columns always has one
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_multiples_stay_wherever_that_is_possible(seed):
+    """Against all ways to round the eight finest cells of a cube."""
+    full = oracles.with_totals(np.random.default_rng(seed).integers(0, 7, size=(2, 2, 2)))
+    values, base = full.ravel().astype(float), 3
+    leaves = full[:2, :2, :2].ravel()
+    possible = False
+    for up in itertools.product((0, 1), repeat=8):
+        tried = (leaves // base + np.array(up) * (leaves % base > 0)) * base
+        made = oracles.with_totals(tried.reshape(2, 2, 2)).ravel()
+        possible |= bool((np.abs(made - values) < base).all())
+    _, restricted = round_controlled(oracles.grid_of((2, 2, 2)), values, base, time_limit=20)
+    assert restricted == possible
 
 
 def test_random_rounding_has_the_true_figure_as_its_mean():

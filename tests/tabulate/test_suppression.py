@@ -7,6 +7,7 @@ import pytest
 import tabular_oracles as oracles
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 import halfmask as hm
 from halfmask.errors import PrivacyError
@@ -152,3 +153,65 @@ def test_who_contributes_alone_cannot_undo_what_is_withheld_for_others():
     )
     others = [shown["n", "z"], shown["n", "Total"]]
     assert None in others  # with both, the owner of (n, x) has (n, y) by subtraction
+
+
+def _reached(target, sign, true, published, known):
+    """How far a sum can be from the true one, with the finest cells as the only variables."""
+    leaves = [cell for cell in true if "Total" not in cell]
+
+    def inside(cell):
+        return [float(all(c in ("Total", own) for c, own in zip(cell, leaf, strict=True)))
+                for leaf in leaves]  # fmt: skip
+
+    fixed = [cell for cell in true if cell in published or cell in known]
+    found = linprog(
+        -sign * np.array(inside(target)), A_eq=[inside(cell) for cell in fixed],
+        b_eq=[true[cell] for cell in fixed], bounds=(0, None),
+    )  # fmt: skip
+    return np.inf if found.status == 3 else sign * (np.array(inside(target)) @ found.x) - (
+        sign * true[target])  # fmt: skip
+
+
+@pytest.mark.parametrize("sole", [False, True])
+@pytest.mark.parametrize("shape", [(3, 3), (4, 3), (2, 2, 2), (2, 3, 2)], ids=str)
+def test_every_withheld_sum_is_as_uncertain_as_its_rule_asks(shape, sole):
+    """p% by hand, and how far readers get by a program that shares no code."""
+    rng = np.random.default_rng(len(shape) + shape[1])
+    made = primary = 0
+    for _ in range(4):
+        cells = [one for one in np.ndindex(*shape) for _ in range(int(rng.integers(0, 7)))]
+        firms = [(one, float(np.round(rng.lognormal(3, 1), 1))) for one in cells]
+        names = "abc"[: len(shape)]
+        rows = {n: [f"{n}{cell[i]}" for cell, _ in firms] for i, n in enumerate(names)}
+        schema = {"columns": {**dict.fromkeys(names, "quasi"), "v": "sensitive"}}
+        table = hm.read({**rows, "v": [v for _, v in firms]}, schema=schema)
+        try:
+            release = hm.tabulate(table, list(names), sum="v", p=15, sole=sole, time_limit=3)
+        except PrivacyError:
+            continue
+        made += 1
+        held = {}
+        for row in release.to_arrow().to_pylist():
+            cell = tuple(row[n] for n in names)
+            held[cell] = row[release.value]
+        parts = {
+            cell: [i for i in range(len(firms)) if all(
+                c in ("Total", rows[n][i]) for c, n in zip(cell, names, strict=True))]
+            for cell in held
+        }  # fmt: skip
+        true = {cell: sum(firms[i][1] for i in who) for cell, who in parts.items()}
+        published = {cell for cell, value in held.items() if value is not None}
+        for cell, who in parts.items():
+            amounts = sorted((firms[i][1] for i in who), reverse=True)
+            need = amounts[0] * 0.15 - sum(amounts[2:]) if amounts else 0.0
+            if need <= 0:
+                continue
+            primary += 1
+            assert cell not in published
+            known = {c for c, others in parts.items()
+                     if sole and len(others) == 1 and others != who}  # fmt: skip
+            assert _reached(cell, 1, true, published, known) >= need * (1 - 1e-6) - 1e-6
+            down = min(need, true[cell])
+            assert _reached(cell, -1, true, published, known) >= down * (1 - 1e-6) - 1e-6
+    assert made > 0
+    assert primary > 2

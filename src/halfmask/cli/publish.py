@@ -77,6 +77,9 @@ _series_key = click.option(
               help="What these releases reveal together, in their order.")  # fmt: skip
 @click.option("--previous", type=click.Path(), metavar="LEDGER",
               help="With --against, the ledger of the series, which may prove more.")  # fmt: skip
+@click.option(
+    "--holding", metavar="PERSON", help="With --previous, list the releases that hold this person."
+)
 @_series_key
 @engine_options
 @as_json
@@ -96,6 +99,8 @@ def check_command(file: str | None, as_json: bool, **given: Any) -> int:
     """
     from halfmask.models.check import check, recorded_models
 
+    if given["holding"] is not None:
+        return _list_releases(file, given, json_too=as_json)
     if given["against"]:
         return _check_series(file, given, json_too=as_json)
     if file is None:
@@ -144,6 +149,25 @@ def _series_ledger(given: dict[str, Any]) -> SeriesLedger | None:
     if given["ledger_key"]:
         raise click.UsageError("--ledger-key is the secret of a ledger: name its file, --previous.")
     return None
+
+
+def _list_releases(file: str | None, given: dict[str, Any], *, json_too: bool) -> int:
+    """Print which releases of a series hold somebody."""
+    ledger = None if file or given["against"] else _series_ledger(given)
+    if ledger is None:
+        raise click.UsageError(
+            "--holding asks the ledger of a series alone: halfmask check --previous LEDGER "
+            "--holding PERSON."
+        )
+    ledger.require_releases()
+    found, count = ledger.holding(given["holding"]), len(ledger.releases)
+    if json_too:
+        show.print_document("check", {"releases": found, "of": count})
+    elif found:
+        show.say(f"Of the {count:,} releases these hold this person: {', '.join(map(str, found))}.")
+    else:
+        show.say(f"None of the {count:,} releases holds this person.")
+    return 0
 
 
 def _check_series(file: str | None, given: dict[str, Any], *, json_too: bool) -> int:

@@ -67,8 +67,8 @@ _LINES = 60  # of a table that is shown where no file is named
 @click.option("--base", type=int, help="round, random-round: figures become multiples of it.")
 @click.option("--variance", type=float, help="cell-key: of the noise.")
 @click.option("--maximum", type=int, help="cell-key: of the noise.")
-@click.option("--least", type=int, help="cell-key: published counts are 0 or above it; with "
-              "--audit, the least that a withheld figure can be.")  # fmt: skip
+@click.option("--least", type=float, help="cell-key: published counts are 0 or above it; with "
+              "--audit, the least that a withheld figure can be, -inf where none is.")  # fmt: skip
 @click.option("--record-keys", metavar="COLUMN", help="cell-key: a column of permanent keys.")
 @click.option("--secret", type=click.Path(), help="cell-key: a secret file that keys derive from.")
 @budget_options
@@ -172,6 +172,8 @@ def _settings(given: dict[str, Any]) -> dict[str, Any]:
         if name not in _METHOD_OPTIONS[method]:
             raise click.UsageError(f"--{name.replace('_', '-')} is not for --method {method}.")
         found[name] = given[name]
+    if found.get("least") is not None and found["least"].is_integer():
+        found["least"] = int(found["least"])
     if method == "dp":
         accountant = accountant_of(
             given["ledger"], given["grant"], given["ledger_key"], insist=given["insist"]

@@ -8,21 +8,24 @@ Chan, Shi, Song, "Private and continual release of statistics", 2011.
 
 A row has one period, so it stands in one node of every level. The nodes of one level together are
 one table of counts that a person with r rows changes by at most r; levels add up. A node is counted
-once, and its noisy counts stay in the ledger of the budget: nothing exact does.
+once, and its noisy counts stay in the ledger of the budget. Where people are known, so do keyed
+hashes of those whom it counted: nobody is counted in more than r rows of a level, whatever periods
+these move to.
 """
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from halfmask.errors import LedgerError, ParameterError
-from halfmask.ledger import CONTINUAL, LedgerFile
+from halfmask.ledger import CONTINUAL, LedgerFile, decode_numbers, encode_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 
     Node = tuple[int, int]
     Counts = NDArray[np.int64]
+    People = NDArray[np.uint64]
 
 PURPOSE = "counts over time"
 _WIDEST = 64  # branchings up to this are compared, and one level for all periods
@@ -140,30 +144,43 @@ class CountSeries:
             promise, PURPOSE, rows_per_person=rows_per_person, scope=scope
         )
         with self._file.change() as change:
-            change.append(CONTINUAL, {"terms": dict(self.terms), "serial": allowance.serial})
+            body = {"terms": dict(self.terms), "serial": allowance.serial}
+            change.append(CONTINUAL, {**body, "salt": secrets.token_hex(16)})
         return allowance, True
+
+    def hashes(self, people: Iterable[str]) -> People:
+        """What people are known by in this series, once it is allowed."""
+        (salt,) = (
+            record.body["salt"]
+            for record in self._file.records()
+            if record.kind == CONTINUAL and record.body.get("terms") == self.terms
+        )
+        return self._file.hashes(bytes.fromhex(salt), people)
 
     def counts(
         self,
         nodes: Sequence[Node],
         shape: tuple[int, ...],
-        count: Callable[[Sequence[Node]], Mapping[Node, Counts]],
+        count: Callable[
+            [Sequence[Node], Mapping[int, People]], Mapping[Node, tuple[Counts, People]]
+        ],
     ) -> list[Counts]:
-        """The noisy counts of some nodes: those of the ledger, and the others counted now."""
+        """The noisy counts of some nodes: those of the ledger, and the others counted now.
+
+        ``count`` gets the nodes and, per level, whom the nodes of the ledger hold.
+        """
         with self._file.change() as change:
             serial = self._serial(change.records)
-            known = self._known(change.records, serial, shape)
+            known, people = self._known(change.records, serial, shape)
             missing = [node for node in nodes if node not in known]
-            fresh = count(missing)
+            fresh = count(missing, people)
             if missing:
-                change.append(
-                    CONTINUAL,
-                    {
-                        "serial": serial,
-                        "nodes": [[*node, held.ravel().tolist()] for node, held in fresh.items()],
-                    },
-                )
-                known.update(fresh)
+                listed = [
+                    [*node, held.ravel().tolist(), encode_numbers(np.sort(who), "<u8")]
+                    for node, (held, who) in fresh.items()
+                ]
+                change.append(CONTINUAL, {"serial": serial, "nodes": listed})
+                known.update({node: held for node, (held, _) in fresh.items()})
         return [known[node] for node in nodes]
 
     def _serial(self, records: Sequence[LedgerRecord]) -> int | None:
@@ -174,13 +191,14 @@ class CountSeries:
 
     def _known(
         self, records: Sequence[LedgerRecord], serial: int | None, shape: tuple[int, ...]
-    ) -> dict[Node, Counts]:
+    ) -> tuple[dict[Node, Counts], dict[int, People]]:
         found: dict[Node, Counts] = {}
+        people: dict[int, list[People]] = {}
         for record in records:
             body = record.body if record.kind == CONTINUAL else {}
             if body.get("serial") != serial:
                 continue
-            for level, place, counts in body.get("nodes", ()):
+            for level, place, counts, who in body.get("nodes", ()):
                 held = np.array(counts, dtype=np.int64)
                 if held.size != int(np.prod(shape)) or (level, place) in found:
                     raise LedgerError(
@@ -188,4 +206,5 @@ class CountSeries:
                         "not fit the table. Nothing was computed."
                     )
                 found[level, place] = held.reshape(shape)
-        return found
+                people.setdefault(level, []).append(decode_numbers(who, "<u8").astype(np.uint64))
+        return found, {level: np.concatenate(held) for level, held in people.items()}

@@ -153,6 +153,7 @@ class GuardedRows:
     _codes: dict[str, NDArray[np.int32]] = field(repr=False)
     _sampler: Sampler = field(default_factory=Sampler, repr=False)
     _kept: dict[tuple[str, ...], NDArray[np.int64]] = field(default_factory=dict, repr=False)
+    _people: NDArray[np.uint64] | None = field(default=None, repr=False)
 
     def count(self, columns: Sequence[str], cost: Budget) -> NoisyCounts:
         """A noisy table of counts over ``columns``."""
@@ -164,12 +165,19 @@ class GuardedRows:
         return NoisyCounts(tuple(columns), noisy, mechanism.variance)
 
     def count_nodes(
-        self, period: str, columns: Sequence[str], tree: ContinualCount, nodes: Sequence[Node]
-    ) -> dict[Node, NDArray[np.int64]]:
+        self,
+        period: str,
+        columns: Sequence[str],
+        tree: ContinualCount,
+        nodes: Sequence[Node],
+        counted: Mapping[int, NDArray[np.uint64]],
+    ) -> dict[Node, tuple[NDArray[np.int64], NDArray[np.uint64]]]:
         """Noisy tables of counts over ``columns`` of some nodes of a tree over ``period``.
 
         Every level is charged whole: a row stands in one node of each, whichever are counted now.
-        Each node must be counted once only.
+        Each node must be counted once only. ``counted``: per level, whom its nodes hold so far,
+        once for each row; nobody gets into more than is paid for, wherever rows moved. Who stands
+        in each node comes back beside it.
         """
         mechanism = noise(self.limit / tree.levels, self.allowance.rows_per_person)
         variance = Fraction(mechanism.variance).limit_denominator(10**6)
@@ -179,13 +187,32 @@ class GuardedRows:
             self.allowance.charge(
                 ViewCost(view, type(mechanism).__name__, mechanism.cost, variance)
             )
-        if not nodes:
-            return {}
-        exact = self._exact((period, *columns))
-        return {
-            node: mechanism.apply(exact[slice(*tree.span(node))].sum(axis=0), self._sampler)
-            for node in nodes
-        }
+        shape = tuple(self.sizes[name] for name in columns)
+        if prod(shape) > MOST_CELLS:
+            raise ParameterError("cells", prod(shape), f"at most {MOST_CELLS:,} in one table")
+        time, cells, held, found = self._codes[period], self._cells(columns), dict(counted), {}
+        for node in nodes:
+            low, high = tree.span(node)
+            rows = np.flatnonzero((time >= low) & (time < high))
+            before = held.get(node[0], np.empty(0, np.uint64))
+            rows, people = self._unspent(rows, before)
+            held[node[0]] = np.concatenate([before, people])
+            exact = np.bincount(cells[rows], minlength=prod(shape)).reshape(shape)
+            found[node] = mechanism.apply(exact.astype(np.int64), self._sampler), people
+        return found
+
+    def _unspent(
+        self, rows: NDArray[np.int64], before: NDArray[np.uint64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
+        """Of some rows those of people who were counted less often than is paid for, and these."""
+        if self._people is None:
+            return rows, np.empty(0, np.uint64)
+        rows = rows[np.argsort(self._people[rows], kind="stable")]
+        people, earlier = self._people[rows], np.sort(before)
+        turn = np.arange(len(people)) - np.searchsorted(people, people)
+        turn += np.searchsorted(earlier, people, "right") - np.searchsorted(earlier, people)
+        free = turn < self.allowance.rows_per_person
+        return rows[free], people[free]
 
     def grouped(self, maps: Mapping[str, NDArray[np.int64]]) -> GuardedRows:
         """The same rows after each column's codes went through a public map."""
@@ -289,11 +316,13 @@ def guarded_rows(
     *,
     sampler: Sampler | None = None,
     first_by: str | None = None,
+    people: NDArray[np.uint64] | None = None,
 ) -> GuardedRows:
     """Lock the rows of ``table`` behind noisy views; extra rows of one person are left out.
 
     Which rows of a person stay is drawn, or, with ``first_by``, they are those that come first in
-    that column, which are the same whenever the table is read.
+    that column, which are the same whenever the table is read. ``people``: per row, what its person
+    is known by from release to release (``count_nodes``).
     """
     drawn = sampler or Sampler()
     allowance.secure = allowance.secure and drawn.secure
@@ -302,8 +331,9 @@ def guarded_rows(
     kept = bounded_rows(table, allowance.rows_per_person, drawn, first)
     if kept is not None:
         codes = {name: code[kept] for name, code in codes.items()}
+        people = None if people is None else people[kept]
     sizes = {name: len(domain) for name, domain in domains.items()}
-    return GuardedRows(sizes, allowance.limit, allowance, codes, drawn)
+    return GuardedRows(sizes, allowance.limit, allowance, codes, drawn, {}, people)
 
 
 def bounded_rows(

@@ -85,6 +85,7 @@ class MInvariance(Model):
             self.passes(classes),
             required=self.m,
             achieved=int(reached.min()) if live.any() else 0,
+            note="It is of one release alone: previous= (--previous) keeps it over a series.",
         )
 
 

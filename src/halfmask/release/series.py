@@ -13,7 +13,6 @@ that each of its people has in the ledger. The release is noted before it leaves
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import secrets
 import zlib
@@ -25,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import InputError, InternalError, LedgerError
-from halfmask.ledger import RELEASE, SERIES, LedgerFile
+from halfmask.ledger import RELEASE, SERIES, LedgerFile, decode_numbers, encode_numbers
 from halfmask.metrics.risk.reidentification import reidentification
 from halfmask.models.verdict import Verdict
 from halfmask.release.demands import enforce_demands, order_notes
@@ -138,12 +137,7 @@ class SeriesLedger:
 
     def hashes(self, people: Iterable[object]) -> Hashes:
         """What some people are known by here."""
-        secret = hashlib.blake2b(self.salt + self.file.key, digest_size=32).digest()
-        made = b"".join(
-            hashlib.blake2b(canonical(one).encode(), key=secret, digest_size=8).digest()
-            for one in people
-        )
-        return np.frombuffer(made, dtype="<u8").astype(np.uint64)
+        return self.file.hashes(self.salt, map(canonical, people))
 
     def holding(self, person: object) -> list[int]:
         """The releases, from 1, that hold a person; to be told when this person is to be deleted.
@@ -179,6 +173,18 @@ class SeriesLedger:
             raise InputError(
                 f"The ledger {self.file.path.name!r} is of another table: its {odd} is not that "
                 "of this one. Give the ledger of this series, or a new name for a new series."
+            )
+
+    def require_releases(self) -> None:
+        """Refuse a ledger in which there is no series.
+
+        Raises:
+            InputError: nothing was released with it.
+        """
+        if not self.releases:
+            raise InputError(
+                f"The ledger {self.file.path.name!r} keeps no series of releases: give one that "
+                "anonymize made with previous=."
             )
 
     def proves(self, releases: Sequence[pa.Table]) -> bool:
@@ -248,16 +254,6 @@ def digest_of(rows: pa.Table) -> str:
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-
-
-def encode_numbers(numbers: NDArray[Any], kind: str) -> str:
-    """Numbers as text."""
-    return base64.b64encode(zlib.compress(numbers.astype(kind).tobytes(), 6)).decode()
-
-
-def decode_numbers(text: str, kind: str) -> NDArray[Any]:
-    """What ``encode_numbers`` gave."""
-    return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype=kind)
 
 
 def _places(ordered: Hashes, some: Any) -> NDArray[np.int64]:

@@ -1,8 +1,8 @@
 """``audit_releases``: what several releases of a changing table reveal together.
 
-Definition: people are taken to keep their sensitive value, and whoever left not to come back. A
-*cut* of two releases is a smallest set of classes of both that nobody can stand half inside, so
-whoever stays stands inside in both.
+Definition: people are taken to keep their sensitive value and their quasi-identifiers, and whoever
+left not to come back. A *cut* of two releases is a smallest set of classes of both that nobody can
+stand half inside, so whoever stays stands inside in both.
 *Arrivals and departures*: the values that a cut of the later release has more often are those of
 people who came, the others of people who left. Whoever knows who they are reads their values; this
 counts where they are fewer than any class holds, or hold fewer values.
@@ -12,7 +12,8 @@ A cut is *proven* where no knowledge of who was there when tells anybody's value
 release does: values that all its classes hold equally often can be exchanged; or one class keeps
 its values and gains (or loses) groups that are as large and diverse as a class. All else is not
 known: deciding it is as hard as filling in a table of three dimensions. Releases that hold the very
-same rows count as one, of the same people. Where labels of a column cannot be read, cuts are made
+same rows in classes that do not overlap count as one: each class keeps its values, whoever stands
+in it. Where labels of a column cannot be read, cuts are made
 without it, and classes meet where their labels there are equal.
 Source: Byun et al., "Secure anonymization for incremental datasets", 2006; Xiao and Tao,
 "m-invariance: towards privacy preserving re-publication of dynamic datasets", 2007; Ganta et al.,
@@ -58,7 +59,7 @@ _PAIRS = 20_000_000  # pairs of classes that are held at once
 _STEPS = 4_000_000_000  # steps of a walk; beyond, the outcome is not known
 ATTACKER = (
     "has all releases, knows people's quasi-identifiers and who was in the table when, and that "
-    "values do not change"
+    "neither these nor values change"
 )
 
 
@@ -151,7 +152,7 @@ class SeriesAudit(Result):
         if self.outcome == "nothing":
             return (
                 f"Together the {len(self.rows)} releases reveal no more than one of them, as far "
-                "as values do not change and nobody who left comes back."
+                "as nobody moves to other quasi-identifiers, changes values or comes back."
             )
         return (
             f"It is not known whether the {len(self.rows)} releases reveal more together: no way "
@@ -210,15 +211,14 @@ def _with_ledger(
     found: SeriesAudit, ledger: SeriesLedger, tables: Sequence[Table], schema: Schema
 ) -> SeriesAudit:
     """The same where a ledger may prove what cannot be told from outside."""
-    if not ledger.releases and ledger.file.path.exists():
-        raise InputError(
-            f"The ledger {ledger.file.path.name!r} keeps no series of releases: give one that "
-            "anonymize made with previous=."
-        )
+    ledger.require_releases()
     if not ledger.proves([one.arrow for one in tables]):
         note = "The ledger proves nothing here: it does not know these rows, or signatures changed."
         return replace(found, reasons=(*found.reasons, note))
-    note = "The ledger proves it: these are its releases, and everybody's values stayed the same."
+    note = (
+        "The ledger proves it, also for people who moved or came back: these are its releases, and "
+        "everybody hides among the same values in each of them."
+    )
     if list(schema.sensitive) != [ledger.terms["sensitive column"]]:
         return replace(found, reasons=(*found.reasons, "The ledger is about another column."))
     return replace(found, outcome="nothing", witnesses=(), undecided=0, reasons=(note,))
@@ -233,14 +233,16 @@ def audit_tuples(
 ) -> SeriesAudit:
     """The same of releases that were read, or counted; see ``regions_of`` for ``declared``."""
     found = regions_of(releases, schema, people, declared=declared)
+    surely = _pairs(found)
     if found.values and hold_same_rows(releases):
-        return _same(found, None if people is None else 0)
+        apart = not found.unread and surely is not None and not surely[1].any()
+        return _same(found, None if people is None else 0, apart=apart)
     # Labels that cannot be read may stand for each other: who is on which side is not known.
     wide = found
     if found.unread:
         wide = regions_of(releases, schema, None, declared=declared, blind=found.unread)
     reasons = _doubts(found)
-    met, surely = _pairs(wide), _pairs(found)
+    met = surely if wide is found else _pairs(wide)
     if met is None or surely is None:
         reasons.append(
             "Too many classes of different releases overlap: what they reveal was not looked at."
@@ -298,14 +300,22 @@ def _alike(found: Regions, wide: Regions, alike: NDArray[np.uint64]) -> NDArray[
     return np.asarray(out)
 
 
-def _same(found: Regions, told: int | None) -> SeriesAudit:
-    """The very same rows again: one release, of the same people."""
+def _same(found: Regions, told: int | None, *, apart: bool) -> SeriesAudit:
+    """The very same rows again; where classes are ``apart``, whoever stands in them.
+
+    Whoever stays in a class keeps the value, and who takes a free place may hold any that is left.
+    Where classes overlap somebody may have gone from one to the other, and hold what both hold.
+    """
     narrowed = {values.name: told for values in found.values}
+    facts: tuple[Any, ...] = (found.rows, (), 0, 0)
+    if apart:
+        note = "All releases hold the very same rows and count as one."
+        return SeriesAudit("nothing", *facts, 0, narrowed, narrowed, (note,))
     note = (
-        "All releases hold the very same rows and count as one: this is so where the same people "
-        "stand in each of them."
+        "All releases hold the very same rows, in classes that overlap: they count as one where "
+        "the same people stand in each of them, which the rows do not tell."
     )
-    return SeriesAudit("nothing", found.rows, (), 0, 0, 0, narrowed, narrowed, (note,))
+    return SeriesAudit("not known", *facts, max(found.rows), narrowed, narrowed, (note,))
 
 
 def _audit(

@@ -81,7 +81,11 @@ def publish_series(
     ledger = SeriesLedger.open(previous, options.get("key"))
     _require_columns(table, invariance)
     ledger.require(table, invariance.column)
-    drop = options.get("on_infeasible") == "suppress"
+    _require_known(table, ledger)
+    unmet = options.get("on_infeasible", "error")
+    if unmet not in ("error", "suppress"):
+        raise ParameterError("on_infeasible", unmet, "'error' or 'suppress'")
+    drop = unmet == "suppress"
     share = options.get("counterfeits", MOST)
     require_number("counterfeits", share, 0)
     work = _Work.of(table, invariance, others, ledger, drop=drop)
@@ -130,6 +134,11 @@ def _without_rare(partition: RowPartition, table: Table, need: NDArray[np.int64]
     for name, labels in partition.labels.items():
         held = Holders.of(table, name, everybody, need)
         if isinstance(labels, Ranges):
+            if len(held.rare) == 1 and held.rare.any():
+                raise PrivacyError(
+                    f"Column {name!r} has one value, which fewer people hold than a label may show "
+                    "(m, or what they demand): add people, or give it the role identifier."
+                )
             alone = (labels.low == labels.high) & held.rare[labels.low]
             low = labels.low - (alone & (labels.low > 0))
             high = labels.high + (alone & (labels.low == 0))
@@ -216,6 +225,16 @@ def _require_columns(table: Table, invariance: MInvariance) -> None:
         )
 
 
+def _require_known(table: Table, ledger: SeriesLedger) -> None:
+    """Refuse a table of people of whom no earlier release holds anybody."""
+    people = ledger.hashes(table.arrow[str(table.schema.person)].to_pylist())
+    if ledger.releases and (ledger.latest(people)[0] < 0).all():
+        raise InputError(
+            f"Nobody of this table is in the ledger {ledger.file.path.name!r}: it is of other "
+            "people, or the person column is written otherwise."
+        )
+
+
 def _require_values(table: Table, column: str) -> None:
     """Refuse people without a value, of those who can be served."""
     if table.encode(column).values.null_count:
@@ -285,17 +304,21 @@ class _Work:
         ledger: SeriesLedger,
         *,
         drop: bool,
+        again: bool = False,
     ) -> _Work:
         """Look everybody up in the ledger; whom nothing can serve is left out or refused.
 
         Those whose demands cannot be met come first: nothing else depends on what they hold.
+        ``again``: others were left out before.
         """
         out = _unmet(table, invariance.column, others, ledger)
+        if out.all() and again:
+            raise PrivacyError("Nobody can be served: relax a model or a demand.")
         if out.any() and (out.all() or not drop):
             named = np.flatnonzero(out).tolist()
             raise InfeasibleDemandsError(table.schema.policy_names, named, len(table), LEAVE_OUT)
         if out.any():
-            rest = cls.of(table.keep(~out), invariance, others, ledger, drop=drop)
+            rest = cls.of(table.keep(~out), invariance, others, ledger, drop=drop, again=True)
             note = f"{int(out.sum()):,} people were left out: they demand more than all can give."
             rest.notes = (note, *rest.notes)
             return rest
@@ -303,11 +326,6 @@ class _Work:
         table = prepare(table, [invariance, *others])
         people = table.arrow[str(table.schema.person)].to_pylist()
         signature, before = ledger.latest(ledger.hashes(people))
-        if ledger.releases and (signature < 0).all():
-            raise InputError(
-                f"Nobody of this table is in the ledger {ledger.file.path.name!r}: it is of other "
-                "people, or the person column is written otherwise."
-            )
         encoded = table.encode(invariance.column)
         texts: list[str | None] = encode_labels(encoded.values).cast("string").to_pylist()
         place = {text: number for number, text in enumerate(texts)}
@@ -319,7 +337,9 @@ class _Work:
         signatures = [tuple(sorted(numbers[v] for v in one)) for one in ledger.signatures]
         values = encoded.codes.astype(np.int64)
         owed = _owed(table, others)
-        wrong = _unserved(values, signature, signatures, owed)
+        if not drop:
+            _require_wide(invariance.m, signature, signatures)
+        wrong = _unserved(values, signature, signatures, np.maximum(owed, invariance.m))
         if drop:
             wrong |= owed > len(texts)
             if wrong.all():
@@ -332,10 +352,10 @@ class _Work:
                 "suppress), or begin a new series."
             )
         if wrong.any():
-            rest = cls.of(table.keep(~wrong), invariance, others, ledger, drop=drop)
+            rest = cls.of(table.keep(~wrong), invariance, others, ledger, drop=drop, again=True)
             note = (
-                f"{int(wrong.sum()):,} people were left out: their value changed, or they demand "
-                "more than the values give that they can be published with."
+                f"{int(wrong.sum()):,} people were left out: their value changed, or more is asked "
+                "than the values give that they can be published with."
             )
             rest.notes = (*rest.notes, note)
             return rest
@@ -353,7 +373,7 @@ class _Work:
             )
         if rows.all():
             raise PrivacyError("Nobody can be served: relax a model or a demand.")
-        rest = _Work.of(self.table.keep(~rows), *self.models, ledger, drop=drop)
+        rest = _Work.of(self.table.keep(~rows), *self.models, ledger, drop=drop, again=True)
         rest.notes = (*self.notes, f"{int(rows.sum()):,} people were left out: too few are beside "
                       "them.")  # fmt: skip
         return rest
@@ -632,6 +652,19 @@ def _owed(table: Table, others: Sequence[Model]) -> NDArray[np.int64]:
             default = getattr(model, "default", None)
             owed = np.maximum(owed, own_demands(table, model.policy[0], default, of))
     return np.ceil(owed).astype(np.int64)
+
+
+def _require_wide(m: int, signature: NDArray[np.int64], signatures: list[tuple[int, ...]]) -> None:
+    """Refuse a larger m than people were published with: their values must stay the same."""
+    sizes = np.array([*(len(one) for one in signatures), np.iinfo(np.int64).max])
+    held = sizes[signature]  # the last size is that of newcomers, who have no signature
+    small = int((held < m).sum())
+    if small:
+        raise PrivacyError(
+            f"{small:,} people hide among fewer than {m} values since an earlier release, which "
+            f"must stay the same: ask for m = {int(held.min())} as before, leave them out "
+            "(on_infeasible='suppress', --on-infeasible suppress), or begin a new series."
+        )
 
 
 def _unserved(

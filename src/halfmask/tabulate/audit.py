@@ -54,7 +54,7 @@ class CellInterval(Result):
 
     Attributes:
         cell: column to label.
-        low: the least that it can be.
+        low: the least that it can be; None: no bound.
         high: the most; None: no bound.
         shown: whether some table has a line for it, with its figure withheld; else it follows
             from several tables.
@@ -65,7 +65,7 @@ class CellInterval(Result):
     """
 
     cell: Mapping[str, str]
-    low: float
+    low: float | None
     high: float | None
     shown: bool
     finding: str
@@ -174,7 +174,8 @@ def audit_table(
             without a whole are parts of the total.
         total: the label of totals; a table that lacks a column stands at its total.
         least: the least that a withheld figure can be: 0 by default, or 1 where all empty cells
-            are published (as releases of ``tabulate`` do).
+            are published (as releases of ``tabulate`` do); where a published figure is below 0,
+            or with ``-inf``, there is no least, of cells that no table shows either.
         whole: whether figures are whole numbers; default: whether all that are published are.
         threshold: also find cells of which readers can tell that they hold fewer people, but some.
         protection: also find cells whose interval is at most this share of its upper end wide.
@@ -201,6 +202,9 @@ def audit_table(
     if least is None:
         ours = [one for one in published if isinstance(one, TableRelease)]
         least = 1.0 if len(ours) == len(published) and all(_all_shown(one) for one in ours) else 0.0
+        least = -np.inf if (values < 0).any() else least
+    if np.isnan(least) or least == np.inf:
+        raise ParameterError("least", least, "a number, or -inf where there is no least")
     known = values[np.isfinite(values)]
     counts = bool((known == np.round(known)).all()) if whole is None else whole
     unknown = int(np.isnan(values).sum())
@@ -208,15 +212,16 @@ def audit_table(
         raise ParameterError(
             "cells", unknown, f"at most {MOST:,} without a figure: audit fewer columns at a time"
         )
-    view = ReaderView.of(grid, values, least=0.0, whole=counts)
-    low = np.where(shown & np.isnan(values), max(least, 0.0), view.low)
+    # A cell that no table shows may be empty, or below 0 where others are.
+    view = ReaderView.of(grid, values, least=0.0 if least >= 0 else -np.inf, whole=counts)
+    low = np.where(shown & np.isnan(values), least, view.low)
     view = ReaderView(grid, low, view.high, counts)
     found = find_intervals(view, seconds=seconds)
     named = _named(grid, found.cells)
     intervals = tuple(
         CellInterval(
             cell,
-            float(a),
+            None if np.isinf(a) else float(a),
             None if np.isinf(b) else float(b),
             bool(shown[number]),
             _finding(

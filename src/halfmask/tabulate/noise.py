@@ -34,6 +34,7 @@ from halfmask.release.candidate import NoiseCandidate
 from halfmask.release.demands import SET_ASIDE
 from halfmask.release.seal import seal
 from halfmask.release.tabulation.cells import MISSING, TOTAL, Axis, CellGrid
+from halfmask.table.hierarchy import canonical
 from halfmask.table.table import Table
 
 if TYPE_CHECKING:
@@ -147,23 +148,35 @@ def _over_time(
     )
     # Rows of no listed period get a number behind the last, which no node covers.
     domains: dict[str, Domain] = {**known, period: Values((*periods, None))}
-    views = guarded_rows(table, domains, allowance, first_by=period)
+    people = None
+    if table.schema.person is not None:
+        person = table.encode(table.schema.person)
+        texts = ["" if one is None else canonical(one) for one in person.values.to_pylist()]
+        people = series.hashes(texts)[person.codes]
+    views = guarded_rows(table, domains, allowance, first_by=period, people=people)
     by = tuple(known)
     shape = tuple(views.sizes[name] for name in by)
     nodes = tree.nodes(through)
-    held = series.counts(nodes, shape, lambda some: views.count_nodes(period, by, tree, some))
+    held = series.counts(
+        nodes, shape, lambda some, counted: views.count_nodes(period, by, tree, some, counted)
+    )
     variance = float(allowance.entries[0].variance or 0) * len(nodes)
     notes = [IGNORED] if demands == "ignore" else []
-    notes += whose_rows(table.schema, options.rows_per_person)[:1] if not table.schema.person else [
-        f"Of each person the {options.rows_per_person:,} first rows count, over all periods."
-    ]  # fmt: skip
-    notes += [
+    if people is None:
+        notes += whose_rows(table.schema, options.rows_per_person)[:1]
+        notes.append(
+            "It is promised as long as rows keep their period: nothing says whose rows they are."
+        )
+    else:
+        notes.append(
+            f"Of each person the {options.rows_per_person:,} first rows count, over all periods "
+            "and releases, also where rows move to another period or come late."
+        )
+    notes.append(
         "The budget was spent now, for all periods that are listed."
         if begun
-        else "Nothing was spent: the first release of this series paid for all its periods.",
-        "It is promised as long as rows keep their period, and nobody gets a further row in a "
-        "period that was counted.",
-    ]
+        else "Nothing was spent: the first release of this series paid for all its periods."
+    )
     facts = {
         "period": period,
         "through": str(periods[through - 1]),

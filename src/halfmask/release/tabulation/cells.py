@@ -341,13 +341,17 @@ class Program:
             return float(self.low[at] if sign > 0 else self.high[at]), True
         cost = np.zeros(len(self.cells))
         cost[at] = sign
-        result = linprog(
-            cost,
-            A_eq=self.matrix,
-            b_eq=self.sums,
-            bounds=np.column_stack([self.low, self.high]),
-            method="highs",
-        )
+        for presolve in (True, False):  # which may tell no table from no bound
+            result = linprog(
+                cost,
+                A_eq=self.matrix,
+                b_eq=self.sums,
+                bounds=np.column_stack([self.low, self.high]),
+                method="highs",
+                options={"presolve": presolve},
+            )
+            if result.status != 4:
+                break
         if result.status == 2:
             raise InputError(
                 "No table fits these figures: they do not add up, or a count would be negative."
