@@ -34,6 +34,7 @@ STEPS = (
     M.RecordSwap(["region", "town"], similar=["sex"], risk=["age", "sex"], household="home"),
     M.Shuffle("income"),
     M.Pram("job", keep=0.8),
+    M.Randomize("illness", epsilon=1),
     M.Microaggregate("income", k=5),
     M.Microaggregate(["income", "age", "hours", "day"], k=5),
     M.LocalSuppression(k=5),
@@ -47,6 +48,7 @@ STEPS = (
     M.Bucketize("illness", l=5),
     M.DateShift("day"),
     M.Cloak("latitude", "longitude", k=5),
+    M.Cloak("latitude", "longitude", k=5, method="grid"),
     M.Pseudonym("id", key=b"at least 16 bytes"),
 )
 EIGHT = ("sex", "age", "race", "marital-status", "education", "native-country", "workclass",
@@ -75,9 +77,10 @@ def table(rows: int, seed: int = 0) -> hm.Table:
         "longitude": draw.normal(4, 1, rows),
     }
     quasi = ("age", "sex", "region", "town", "job")
-    roles = {name: "quasi" if name in quasi else "other" for name in data}
-    roles |= {"id": "identifier", "home": "identifier", "illness": "sensitive"}
-    return hm.read(pa.table(data), schema=roles)
+    roles: dict[str, Any] = {name: "quasi" if name in quasi else "other" for name in data}
+    answers = {"role": "sensitive", "domain": list(range(50))}
+    roles |= {"id": "identifier", "home": "identifier", "illness": answers}
+    return hm.read(pa.table(data), schema={"columns": roles})
 
 
 def speed(rows: int, only: list[str]) -> list[dict[str, Any]]:

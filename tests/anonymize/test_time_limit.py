@@ -14,8 +14,11 @@ import pytest
 
 import halfmask as hm
 from halfmask.anonymize import auto, local, optimal
+from halfmask.anonymize.partition import exact
+from halfmask.anonymize.partition.optimum import Optimum
 from halfmask.anonymize.problem import RecodingProblem
 from halfmask.coclustering import trees
+from halfmask.kernels import price
 from halfmask.metrics.cost import METRICS
 from halfmask.models.needs import statistics
 from halfmask.table.hierarchies.builders import find_automatic
@@ -139,3 +142,47 @@ def test_what_is_released_when_time_is_up_keeps_its_promise():
         )
         assert min(counts["count_all"].to_pylist()) >= 3
         assert release.verdicts[0].holds
+
+
+def distances(size: int = 14) -> np.ndarray:
+    places = np.random.default_rng(5).random((size, 2))
+    return np.abs(places[:, None] - places[None]).sum(axis=2)
+
+
+def test_a_walk_over_classes_that_pauses_finds_what_one_without_pauses_finds(monkeypatch):
+    far = distances()
+    rules = price.Rules.of_sizes(np.full(len(far), 3))
+    prices = np.full(len(far), 0.8)
+    given = (far, rules, prices, price.DBIL, np.inf, 0.0, 10_000, 10_000_000)
+    wanted = price.priced_classes(*given)
+    monkeypatch.setattr(price, "_SLICE", 1)
+    found = price.priced_classes(*given, 1e300)
+    assert wanted[4] is found[4] is True
+    assert len(wanted[2]) > 10
+    for one, other in zip(wanted[:3], found[:3], strict=True):
+        assert np.array_equal(one, other)
+
+
+def test_a_walk_over_classes_looks_at_the_clock_and_stops(monkeypatch):
+    far = distances(40)
+    rules = price.Rules.of_sizes(np.full(len(far), 8))
+    clock = Clock(1.0)
+    monkeypatch.setattr(price, "time", clock)
+    prices = np.full(len(far), 50.0)  # every class qualifies: far more than can be listed
+    given = (far, rules, prices, price.WCSD, np.inf, 0.0, 2_000_000, 10**12)
+    *_, whole = price.priced_classes(*given, 5.0)
+    assert not whole
+    assert clock.looks == 5
+
+
+def test_a_search_without_proof_says_so_with_its_gap():
+    found = Optimum(np.zeros(4, np.int64), 8.0, 6.0)
+    task = SimpleNamespace()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exact, "repair", lambda _, ids: ids)
+        division = exact._proven(task, found, "dbil")
+    assert division.gap == 2.0
+    assert division.notes == (
+        "Not proven optimal: the search stopped at its limit, and the optimum may be lower by 2 "
+        "(25.0% of what was found).",
+    )

@@ -271,3 +271,34 @@ def test_no_rows_say_nothing_and_the_plot_follows_the_formula():
 def test_a_claim_speaks_of_its_column():
     claim = ResponseClaim("a", Fraction(1), Fraction(7, 10), pa.array(["x"]), secure=True)
     assert "'a'" in claim.words
+
+
+def test_no_quasi_identifier_is_asked_for_where_only_answers_leave():
+    only = hm.read(
+        {"smokes": ["yes", "no", "no"] * 100, "id": list(range(300))},
+        schema={"table": {"person": "id"}, "columns": {
+            "smokes": {"role": "sensitive", "domain": ["yes", "no"]}}},
+    )  # fmt: skip
+    release = hm.randomize(only, "smokes", epsilon=1)
+    assert release.to_arrow().column_names == ["smokes"]
+    assert release.statement["not_claimed"] == ["that a cell is as it was, where a step changed "
+                                                "its column"]  # fmt: skip
+    assert release.measured["linked"]["value"] is None
+    with pytest.raises(SchemaError, match="quasi"):  # a second column leaves as it is
+        hm.randomize(
+            hm.read(
+                {"smokes": ["yes", "no"] * 50, "pay": list(range(100))},
+                schema={"columns": {"smokes": {"role": "sensitive", "domain": ["yes", "no"]},
+                                    "pay": "sensitive"}},
+            ), "smokes", epsilon=1,
+        )  # fmt: skip
+
+
+def test_a_k_that_somebody_demands_still_needs_a_quasi_identifier():
+    people = hm.read(
+        {"smokes": ["yes", "no", "no"] * 10},
+        schema={"policy": {"k": 5}, "columns": {
+            "smokes": {"role": "sensitive", "domain": ["yes", "no"]}}},
+    )  # fmt: skip
+    with pytest.raises(SchemaError, match="quasi"):
+        hm.randomize(people, "smokes", epsilon=1)

@@ -393,15 +393,12 @@ def _start(one: int, two: int, held: int) -> Any:
 
 @kernel
 def _separation(
-    numbers: Any, sought_numbers: Any, codes: Any, sought_codes: Any, i: int, s: int, most: float
+    numbers: Any, sought_numbers: Any, codes: Any, sought_codes: Any, i: int, s: int
 ) -> float:
-    """How far a sought row is from a row, or anything above ``most`` where it is farther."""
+    """How far a sought row is from a row."""
     apart = 0.0
     for c in range(codes.shape[1]):
-        if codes[i, c] != sought_codes[s, c]:
-            apart += 1.0
-            if apart > most:
-                return apart
+        apart += codes[i, c] != sought_codes[s, c]
     for c in range(numbers.shape[1]):
         step = numbers[i, c] - sought_numbers[s, c]
         apart += step * step
@@ -426,11 +423,20 @@ def nearest_share(
         own: per sought row, the place of its own.
     """
     hits = 0.0
+    rows, categories, columns = numbers.shape[0], codes.shape[1], numbers.shape[1]
     for s in range(len(own)):
-        best = _separation(numbers, sought_numbers, codes, sought_codes, own[s], s, np.inf)
+        best = _separation(numbers, sought_numbers, codes, sought_codes, own[s], s)
         ties = 0
-        for i in range(numbers.shape[0]):
-            apart = _separation(numbers, sought_numbers, codes, sought_codes, i, s, best + 1e-12)
+        for i in range(rows):  # in place: a call for each pair of rows costs five times as much
+            apart = 0.0
+            for c in range(categories):
+                if codes[i, c] != sought_codes[s, c]:
+                    apart += 1.0
+            if apart > best + 1e-12:
+                continue
+            for c in range(columns):
+                step = numbers[i, c] - sought_numbers[s, c]
+                apart += step * step
             if apart < best - 1e-12:  # somebody else is nearer
                 ties = 0
                 break

@@ -8,17 +8,20 @@ class holds, rows may demand values of a sensitive column, and some may have to 
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels.compiler import kernel, real_rows, reals, zeros
+from halfmask.kernels.compiler import kernel, reals, zeros
 from halfmask.kernels.divide import Demands, satisfied
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DBIL, WCSD, CLIQUE = 0, 1, 2
+_FIRST, _DEPTH, _FRESH, _STEPS, _FOUND = 0, 1, 2, 3, 4
+_SLICE = 4_000_000  # rows looked at between two looks at the clock
 
 
 class Rules(NamedTuple):
@@ -73,13 +76,15 @@ def priced_classes(
     threshold: float,
     most: int,
     patience: int,
+    deadline: float = np.inf,
 ) -> tuple[Any, Any, Any, Any, Any]:
     """Classes whose cost less prices is below ``threshold``.
 
     Where the number of rows alone decides, classes that fall into two valid ones are left out:
     parts never cost more than the whole, so that classes stay below twice the highest demand. Gives
     the rows of all classes one after the other, where each begins, their costs, the lowest
-    difference, and whether nothing was cut short (by ``most`` classes or ``patience`` steps).
+    difference, and whether nothing was cut short (by ``most`` classes, ``patience`` steps, or the
+    ``deadline`` as ``time.monotonic`` counts).
     """
     k, plain = rules.demands.k, rules.plain
     n = len(k)
@@ -87,40 +92,84 @@ def priced_classes(
     order = np.argsort(-prices, kind="stable")
     rows = np.empty(most * max(cap, 1), np.int64)
     starts, costs = np.zeros(most + 1, np.int64), np.empty(most, np.float64)
-    found, lowest, whole = _classes(
-        far[np.ix_(order, order)], *rules.take(order), plain, prices[order], kind, tau, threshold,
-        patience, cap, rows, starts, costs,
-    )  # fmt: skip
+    walk = Walk.start(n, cap)
+    place = far[np.ix_(order, order)], *rules.take(order), plain, prices[order]
+    whole, begun = False, time.monotonic()
+    while begun < deadline or not walk.at[_STEPS]:  # a first slice in any case
+        pause = min(patience, int(walk.at[_STEPS]) + max(1, _SLICE // max(n * cap, 1)))
+        whole = _classes(*place, kind, tau, threshold, pause, walk, rows, starts, costs)
+        if whole or walk.at[_STEPS] <= pause or pause == patience:
+            break
+        begun = time.monotonic()
+    found, lowest = int(walk.at[_FOUND]), float(walk.lowest[0])
     rows = order[rows[: starts[found]]]
     return rows, starts[: found + 1], costs[:found], lowest, whole
+
+
+class Walk(NamedTuple):
+    """Where a walk over classes stands, so that it can go on after a look at the clock.
+
+    Attributes:
+        at: the first member, how many there are, whether this class is new, the steps, the found.
+        lowest: the lowest difference so far.
+        members: the class.
+        following: per depth, the next row that may join.
+        asked: per depth, how many rows the class must have.
+        cost: per depth, the diameter, or the sum of distances.
+        paid: per depth, the prices of its rows.
+        reach: per depth, what each row would add.
+    """
+
+    at: NDArray[np.int64]
+    lowest: NDArray[np.float64]
+    members: NDArray[np.int64]
+    following: NDArray[np.int64]
+    asked: NDArray[np.int64]
+    cost: NDArray[np.float64]
+    paid: NDArray[np.float64]
+    reach: NDArray[np.float64]
+
+    @classmethod
+    def start(cls, rows: int, cap: int) -> Walk:
+        """Before the first class."""
+        members, following, asked = (np.zeros(cap + 2, np.int64) for _ in range(3))
+        cost, paid = (np.zeros(cap + 2) for _ in range(2))
+        reach = np.zeros((cap + 2, rows))
+        return cls(
+            np.zeros(5, np.int64), np.full(1, np.inf), members, following, asked, cost, paid, reach
+        )
 
 
 @kernel
 def _classes(
     d: Any, demands: Any, bond: Any, bonds: Any, plain: bool, price: Any, kind: int,  # noqa: FBT001
-    tau: float, threshold: float, patience: int, cap: int, rows: Any, starts: Any, costs: Any,
-) -> Any:  # fmt: skip
-    """Fill ``rows``, ``starts`` and ``costs``: how many classes, the lowest, whether all."""
-    need = demands.k
-    n, most = len(need), len(costs)
+    tau: float, threshold: float, pause: int, walk: Any, rows: Any, starts: Any, costs: Any,
+) -> bool:  # fmt: skip
+    """Fill ``rows``, ``starts`` and ``costs`` up to so many steps: whether all classes were seen.
+
+    Short of that the walk has more steps than ``pause``, and goes on from there, or no room.
+    """
+    need, at = demands.k, walk.at
+    members, following, asked = walk.members, walk.following, walk.asked
+    cost, paid, reach = walk.cost, walk.paid, walk.reach
+    n, most, cap = len(need), len(costs), len(members) - 2
     counts, inside = zeros(demands.shares.shape[1]), zeros(len(bonds))
-    reach = real_rows(cap + 2, n, 0.0)
-    members, following, asked = zeros(cap + 2), zeros(cap + 2), zeros(cap + 2)
-    cost = reals(cap + 2, 0.0)  # the diameter, or the sum of distances
-    paid, best = reals(cap + 2, 0.0), reals(cap + 1, 0.0)
-    found, lowest, steps = 0, np.inf, 0
-    for first in range(n):
-        members[1], cost[1], paid[1], asked[1] = first, 0.0, price[first], need[first]
-        for y in range(n):
-            reach[1, y] = d[first, y]
-        following[1] = first + 1
-        depth = 1
-        fresh = True
+    best = reals(cap + 1, 0.0)
+    found, depth, fresh = at[_FOUND], at[_DEPTH], at[_FRESH] == 1
+    while at[_FIRST] < n:
+        if depth == 0:
+            first = at[_FIRST]
+            members[1], cost[1], paid[1], asked[1] = first, 0.0, price[first], need[first]
+            for y in range(n):
+                reach[1, y] = d[first, y]
+            following[1] = first + 1
+            depth, fresh = 1, True
         while depth > 0:
             if fresh:
-                steps += 1
-                if steps > patience:
-                    return found, lowest, False
+                at[_STEPS] += 1
+                if at[_STEPS] > pause:
+                    at[_FOUND], at[_DEPTH], at[_FRESH] = found, depth, 1
+                    return False
                 fresh = False
                 whole = depth * cost[depth] if kind == DBIL else cost[depth]
                 if kind == CLIQUE:
@@ -132,9 +181,10 @@ def _classes(
                     and (not plain or not _falls_apart(need, members, depth, asked[depth]))
                     and (plain or _allowed(demands, bond, bonds, members, depth, counts, inside))
                 ):
-                    lowest = min(lowest, left)
+                    walk.lowest[0] = min(walk.lowest[0], left)
                     if found == most:
-                        return found, lowest, False
+                        at[_FOUND] = found
+                        return False
                     for i in range(depth):
                         rows[starts[found] + i] = members[i + 1]
                     starts[found + 1] = starts[found] + depth
@@ -167,7 +217,9 @@ def _classes(
             asked[depth] = max(asked[depth - 1], need[x])
             following[depth] = x + 1
             fresh = True
-    return found, lowest, True
+        at[_FIRST] += 1
+    at[_FOUND] = found
+    return True
 
 
 @kernel

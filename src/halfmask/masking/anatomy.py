@@ -148,9 +148,9 @@ class Bucketize(_Groups):
         group = deal_groups(
             rows.table.encode(self.column).codes.astype(np.int64), self.l, rows.random, self.name
         )
-        to, taken = (np.lexsort((rows.random.random(len(group)), group)) for _ in range(2))
         place = np.empty(len(group), np.int64)
-        place[to] = taken
+        mixed = rows.random.permutation(len(group))  # a stable sort keeps chance inside buckets
+        place[np.argsort(group, kind="stable")] = mixed[np.argsort(group[mixed], kind="stable")]
         return Outcome(
             {
                 self.column: rows.table.arrow[self.column].take(pa.array(place)),
@@ -184,7 +184,10 @@ def deal_groups(
             f"{mask}: the most frequent value has {share:.1%} of the rows, which is more than 1 "
             f"in {l}: ask for a smaller l."
         )
-    order = np.lexsort((random.random(size), random.permutation(int(codes.max()) + 1)[codes]))
+    turn = random.permutation(int(codes.max()) + 1)
+    mixed = random.permutation(size)
+    keys = turn.astype(np.min_scalar_type(len(turn)))[codes[mixed]]  # narrow ones sort faster
+    order = mixed[np.argsort(keys, kind="stable")]
     out = np.empty(size, np.int64)
     out[order] = random.permutation(groups)[np.arange(size) % groups]
     return out

@@ -1,11 +1,18 @@
-"""Geographic cloaking: coordinates become cells of a pyramid that hold enough people.
+"""Geographic cloaking: coordinates become areas that enough people share, each with their own k.
 
-Definition: the square around all places is cut in four again and again; a cell is cut as long as
-    every part that holds anybody holds as many people as any of them asks for. Everybody's place
-    becomes the middle of their cell.
+Definition: (pyramid) the square around the earth is cut in four again and again. People of parts
+    that hold enough of them go on with their part; those of the others stay together in the
+    undivided cell, with the smallest part that has enough where they are too few. (grid) Who asks
+    for most comes first: a box of cells of a fine grid grows around the place, by the strip of
+    cells that brings most people for its area, until the people in it who have no area yet
+    suffice; then outer lines are taken off while they do. Everybody's place becomes the middle of
+    their area.
 Source: Mokbel, Chow and Aref, "The new Casper: query processing for location services without
     compromising privacy", 2006; Gruteser and Grunwald, "Anonymous usage of location-based services
-    through spatial and temporal cloaking", 2003.
+    through spatial and temporal cloaking", 2003; Bamba, Liu, Pesti and Wang, "Supporting anonymous
+    location queries in mobile environments with PrivacyGrid", 2008. There everybody's box is
+    their own and counts whoever is inside; here an area counts only the people who are shown at
+    it, so that k people share what leaves.
 """
 
 from __future__ import annotations
@@ -20,7 +27,7 @@ import pyarrow as pa
 from halfmask.errors import InputError, UnsatisfiableError
 from halfmask.masking.mask import MaskStep, MaskWords, Outcome, anything, one_column, register_mask
 from halfmask.masking.numbers import numbers_in
-from halfmask.models.verdict import whole_number
+from halfmask.models.verdict import whole_number, word
 from halfmask.release.masked import WildcardAnonymity
 from halfmask.table.demands import leaving_columns, resolve
 
@@ -34,25 +41,32 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 CELL = "cell"
-# A square around the whole earth: borders that followed the places would tell the outermost one.
+# A square around the whole earth: one around the places would tell the outermost of them.
 _LOW, _SPAN = -180.0, 360.0
+
+
+_METHODS = {
+    "pyramid": "cells of a pyramid (Casper)",
+    "grid": "boxes of grid cells that grow around people (PrivacyGrid)",
+}
+_RADIUS = 6371.0  # of the earth, in kilometers
 
 
 @register_mask
 @dataclass(frozen=True, slots=True)
 class Cloak(MaskStep):
-    """Replace coordinates by the middle of a cell that at least ``k`` people share.
+    """Replace coordinates by the middle of an area that at least ``k`` people share.
 
-    People's own k of the schema is kept where it is higher. The cells leave beside the rows as
-    ``release.tables["cells"]``, with their borders; ``geojson`` makes a map of them. Rows without
-    a place keep none.
+    People's own k of the schema is kept where it is higher. The areas leave beside the rows as
+    ``release.tables["cells"]``, with their borders; ``geojson`` makes a map of them. Areas may
+    overlap: the people of one are those who are shown at it. Rows without a place keep none.
     """
 
     name: ClassVar[str] = "cloak"
     words: ClassVar[MaskWords] = MaskWords(
-        "Coordinates become the middle of a cell that enough people share.",
+        "Coordinates become the middle of an area that enough people share.",
         "Finding a person by the place: at least k people are shown at it.",
-        "Following somebody over several tables, and what all people of a cell share.",
+        "Following somebody over several tables, and what all people of an area share.",
     )
 
     latitude: str = field(metadata=one_column("numbers"))
@@ -60,6 +74,7 @@ class Cloak(MaskStep):
     k: int = field(metadata=whole_number(2))
     levels: int = field(default=20, metadata=whole_number(1))
     cell: str = field(default=CELL, metadata=anything())
+    method: str = field(default="pyramid", metadata=word("Areas are", **_METHODS))
 
     def faults(self, table: Table) -> list[str]:
         """Refuse a name that is taken."""
@@ -81,40 +96,117 @@ class Cloak(MaskStep):
         need = np.ceil(
             np.fmax(resolve(rows.table, "k", leaving_columns(rows.table.schema, "k")), self.k)
         )
-        ids, depth = cells_of(
+        find = pyramid_areas if self.method == "pyramid" else grid_areas
+        number, low, high = find(
             np.column_stack([north.values, east.values])[there],
             owner[there],
             need[there].astype(np.int64),
             min(self.levels, 24),
         )
-        low, high = _borders(ids, depth)
-        middle = (low + high) / 2
-        _, first, number = np.unique((depth << 56) | ids, return_index=True, return_inverse=True)
+        middle = ((low + high) / 2)[number]
         cell = np.full(len(rows), -1, np.int64)
-        cell[there] = number.reshape(-1)
+        cell[there] = number
         out: dict[str, Any] = {}
         for side, one in ((0, north), (1, east)):
             values = np.full(len(rows), np.nan)
             values[there] = middle[:, side]
             out[one.name] = pa.array(np.where(there, values, 0.0), mask=~there)
         out[self.cell] = pa.array(np.where(there, cell, 0), mask=~there)
+        sizes = np.bincount(number, minlength=len(low))
         beside = pa.table(
             {
-                self.cell: np.arange(len(first)),
-                "south": low[first, 0],
-                "west": low[first, 1],
-                "north": high[first, 0],
-                "east": high[first, 1],
-                "rows": np.bincount(number.reshape(-1), minlength=len(first)),
+                self.cell: np.arange(len(low)),
+                "south": low[:, 0],
+                "west": low[:, 1],
+                "north": high[:, 0],
+                "east": high[:, 1],
+                "rows": sizes,
             }
         )
-        facts = {"cells": len(first), "smallest": int(np.bincount(number.reshape(-1)).min())}
+        facts = {
+            "cells": len(low),
+            "smallest": int(sizes.min()),
+            "square_kilometers": round(float((_surface(low, high) * sizes).sum() / sizes.sum()), 6),
+        }
         claims = (WildcardAnonymity(self.k, (self.cell,), "value"),) if there.all() else ()
         return Outcome(out, tables={"cells": beside}, facts=facts, claims=claims)
 
 
+def _surface(low: Floats, high: Floats) -> Floats:
+    """How large areas are on the globe, in square kilometers."""
+    south, north = (np.sin(np.radians(np.clip(one[:, 0], -90, 90))) for one in (low, high))
+    found: Floats = _RADIUS**2 * (north - south) * np.radians(high[:, 1] - low[:, 1])
+    return found
+
+
+def _refuse_few(owner: Ints, need: Ints) -> None:
+    if len(np.unique(owner)) < need.max():
+        raise UnsatisfiableError("cloak: there are fewer people than somebody asks for.")
+
+
+def _on_grid(places: Floats, level: int) -> Ints:
+    """The row and column of each place on the grid of a level."""
+    unit = np.minimum((places - _LOW) / _SPAN, 1 - 1e-12)
+    return np.floor(unit * (1 << level)).astype(np.int64)
+
+
+def pyramid_areas(
+    places: Floats, owner: Ints, need: Ints, levels: int
+) -> tuple[Ints, Floats, Floats]:
+    """Per place the number of its area, and per area its corners, by a pyramid."""
+    ids, depth = cells_of(places, owner, need, levels)
+    _, first, number = np.unique((depth << 56) | ids, return_index=True, return_inverse=True)
+    ids, depth = ids[first], depth[first]
+    corner = np.column_stack([ids >> depth, ids & ((1 << depth) - 1)])
+    low, high = _degrees(corner, corner + 1, depth)
+    return number.reshape(-1), low, high
+
+
+def grid_areas(places: Floats, owner: Ints, need: Ints, levels: int) -> tuple[Ints, Floats, Floats]:
+    """Per place the number of its area, and per area its corners, by boxes that grow.
+
+    A border of a box tells that somebody stands at it. So boxes leave wider, with borders on lines
+    that stand apart by more than an eighth of their longer side.
+    """
+    from halfmask.kernels.cloaking import cloak_places
+
+    _refuse_few(owner, need)
+    grid = _on_grid(places, levels)
+    curve = np.argsort(_along_curve(grid), kind="stable")
+    order = np.argsort(-need[curve], kind="stable")
+    _, person = np.unique(owner[curve], return_inverse=True)
+    down, across = (np.ascontiguousarray(grid[curve, side]) for side in (0, 1))
+    found, boxes = cloak_places(
+        down, across, person.reshape(-1).astype(np.int64), need[curve], order
+    )
+    number = np.empty(len(places), np.int64)
+    number[curve] = found
+    longer = np.maximum(boxes[:, 2] - boxes[:, 0], boxes[:, 3] - boxes[:, 1]) + 1
+    unit = (1 << np.maximum(np.floor(np.log2(longer)).astype(np.int64) - 2, 0))[:, None]
+    low, high = _degrees(boxes[:, :2] // unit * unit, (boxes[:, 2:] // unit + 1) * unit, levels)
+    return number, low, high
+
+
+def _degrees(low: Ints, high: Ints, level: Any) -> tuple[Floats, Floats]:
+    """Lines of a grid as degrees."""
+    side = np.broadcast_to(_SPAN / (1 << np.asarray(level)), len(low))[:, None]
+    return _LOW + low * side, _LOW + high * side
+
+
+def _along_curve(grid: Ints) -> NDArray[np.uint64]:
+    """Where cells stand on a curve that fills the plane (Morton), so that near ones stand near."""
+    spread = grid.astype(np.uint64)
+    for shift, mask in (
+        (16, 0x0000FFFF0000FFFF), (8, 0x00FF00FF00FF00FF), (4, 0x0F0F0F0F0F0F0F0F),
+        (2, 0x3333333333333333), (1, 0x5555555555555555),
+    ):  # fmt: skip
+        spread = (spread | (spread << np.uint64(shift))) & np.uint64(mask)
+    found: NDArray[np.uint64] = (spread[:, 0] << np.uint64(1)) | spread[:, 1]
+    return found
+
+
 def cells_of(places: Floats, owner: Ints, need: Ints, levels: int) -> tuple[Ints, Ints]:
-    """Per place its cell and level: the finest whose people, and those of all its sisters, suffice.
+    """Per place its cell of the pyramid and its level.
 
     Raises:
         UnsatisfiableError: all people together are fewer than somebody asks for.
@@ -125,44 +217,64 @@ def cells_of(places: Floats, owner: Ints, need: Ints, levels: int) -> tuple[Ints
     ids, depth = np.zeros(size, np.int64), np.zeros(size, np.int64)
     if not size:
         return ids, depth
-    people = len(np.unique(owner))
-    several, many = people < size, int(owner.max()) + 1
-    if people < need.max():
-        raise UnsatisfiableError("cloak: there are fewer people than somebody asks for.")
-    unit = np.minimum((places - _LOW) / _SPAN, 1 - 1e-12)
-    open_ = np.ones(size, dtype=bool)
+    _refuse_few(owner, need)
+    several = len(np.unique(owner)) < size
+    going, grid = np.arange(size), _on_grid(places, levels)
     for level in range(1, levels + 1):
-        grid = np.floor(unit[open_] * (1 << level)).astype(np.int64)
-        finer = grid[:, 0] * (1 << level) + grid[:, 1]
-        parent = ids[open_]
+        coarse = grid >> (levels - level)
+        finer = coarse[:, 0] * (1 << level) + coarse[:, 1]
         child, counts = number_keys(finer.astype(np.uint64))
+        family, sizes = number_keys(ids[going].astype(np.uint64))
+        of = np.zeros(len(counts), np.int64)
+        of[child] = family
         if several:
-            pairs = np.unique(child * many + owner[open_])
-            counts = np.bincount(pairs // many, minlength=len(counts))
-        asked = np.zeros(len(counts), np.int64)
-        np.maximum.at(asked, child, need[open_])
-        short = (counts < asked)[child]
-        family, sizes = number_keys(parent.astype(np.uint64))
-        stays = np.zeros(len(sizes), dtype=bool)
-        stays[family[short]] = True  # a cell is cut only where all its parts suffice
-        cut = ~stays[family]
-        places_open = np.flatnonzero(open_)
-        ids[places_open[cut]] = finer[cut]
-        depth[places_open[cut]] = level
-        open_[places_open[~cut]] = False
-        if not open_.any():
+            counts = _people(child, owner[going], len(counts))
+        asked = _most(child, need[going], len(counts))
+        rest = _rest(of, counts, asked, len(sizes))
+        if several:  # a person in two parts was counted twice
+            stays = rest[child]
+            held = _people(family[stays], owner[going[stays]], len(sizes))
+            rest |= (held < _most(family[stays], need[going[stays]], len(sizes)))[of]
+        on = ~rest[child]
+        going, grid = going[on], grid[on]
+        ids[going], depth[going] = finer[on], level
+        if not len(going):
             break
     return ids, depth
 
 
-def _borders(ids: Ints, depth: Ints) -> tuple[Floats, Floats]:
-    """Per place the corners of its cell."""
-    if not len(ids):
-        return np.zeros((0, 2)), np.zeros((0, 2))
-    side = _SPAN / (1 << depth)
-    down, across = ids >> depth, ids & ((1 << depth) - 1)
-    corner = _LOW + np.column_stack([down * side, across * side])
-    return corner, corner + side[:, None]
+def _rest(family: Ints, counts: Ints, asked: Ints, families: int) -> NDArray[np.bool_]:
+    """Per part of a cell, whether its people stay in the undivided cell.
+
+    All parts with too few people, and where these are too few together the smallest others.
+    """
+    order = np.lexsort((counts, counts >= asked, family))
+    starts = np.searchsorted(family[order], np.arange(families))
+    ends = np.append(starts[1:], len(order))
+    held, most = np.zeros(families, np.int64), np.zeros(families, np.int64)
+    rest = np.zeros(len(counts), dtype=bool)
+    for turn in range(4):
+        mine = np.flatnonzero(starts + turn < ends)
+        part = order[starts[mine] + turn]
+        stays = (counts[part] < asked[part]) | (held[mine] < most[mine])
+        mine, part = mine[stays], part[stays]
+        rest[part] = True
+        held[mine] += counts[part]
+        most[mine] = np.maximum(most[mine], asked[part])
+    return rest
+
+
+def _people(group: Ints, owner: Ints, groups: int) -> Ints:
+    """How many different people each group has."""
+    many = int(owner.max(initial=0)) + 1
+    return np.bincount(np.unique(group * many + owner) // many, minlength=groups)
+
+
+def _most(group: Ints, need: Ints, groups: int) -> Ints:
+    """What the most demanding of each group asks for."""
+    found = np.zeros(groups, np.int64)
+    np.maximum.at(found, group, need)
+    return found
 
 
 def geojson(cells: pa.Table, cell: str = CELL) -> str:

@@ -147,9 +147,16 @@ def _correlations(
     if not mine or len(chosen) < 2 or len(before) < 3:
         return None, {}
     try:
-        one, other = _matrix(before, chosen), _matrix(after, chosen)
+        block = np.array([_centered(numbers_in(before, name)) for name in chosen])
+        one = block @ block.T
+        for place, name in enumerate(mine[:_MOST]):
+            block[place] = _centered(numbers_in(after, name))
     except InputError:
         return None, {}
+    other, many = one.copy(), min(len(mine), _MOST)  # only the changed columns differ
+    other[:many] = block[:many] @ block.T
+    other[:, :many] = other[:many].T
+    one, other = _scaled(one), _scaled(other)
     apart = np.abs(one - other)[: len(mine)]
     return float(apart.max()), {
         "columns": chosen,
@@ -158,10 +165,8 @@ def _correlations(
     }
 
 
-def _matrix(table: Table, names: Sequence[str]) -> Floats:
+def _scaled(product: Floats) -> Floats:
     """Correlations, a missing value counting as the mean; 0 with a column that does not vary."""
-    block = np.array([_centered(numbers_in(table, name)) for name in names])
-    product = block @ block.T
     scale = np.sqrt(np.diag(product))
     with np.errstate(invalid="ignore", divide="ignore"):
         found = product / np.outer(scale, scale)

@@ -105,7 +105,7 @@ def mask(
     randomized = randomized_columns(chosen)
     # Refuses before the work what the door would refuse after it.
     state_demands(table, demands, noisy=bool(randomized))
-    published_columns(table)
+    published_columns(table, randomized)
     if not len(table):
         raise InputError("The table has no rows: there is nobody to protect.")
     if seed is not None:

@@ -188,6 +188,8 @@ class _Source:
 def _held_by(codes: Ints, owner: Ints) -> Ints:
     """Per row, how many people hold its value."""
     many = int(owner.max(initial=0)) + 1
+    if many == len(owner):  # one row each
+        return np.bincount(codes)[codes]
     pairs = np.unique(codes * many + owner)
     return np.bincount(pairs // many, minlength=int(codes.max(initial=0)) + 1)[codes]
 
@@ -225,7 +227,7 @@ class _Drawing:
         else:
             target, classes = column.codes[places].astype(np.float64), len(column.values)
         bins: dict[str, Any] = {}
-        score = _ranks(target)
+        score = _ranks(target) if classes else target
         for name, one in given.items():
             if isinstance(one, Numbers):
                 bins[name] = bin_edges(one.values[places])
@@ -236,9 +238,11 @@ class _Drawing:
         tree = grow_tree(block[:, places], target, classes, least)
         leaf = tree.leaf_of(block[:, places])
         if isinstance(column, Numbers):
-            order = np.lexsort((column.values[places], leaf))
+            order = np.argsort(column.values[places])
         else:
-            order = np.argsort(leaf, kind="stable")
+            order = np.arange(len(places))
+        narrow = leaf.astype(np.min_scalar_type(tree.leaves))  # sorts faster
+        order = order[np.argsort(narrow[order], kind="stable")]
         starts = np.searchsorted(leaf[order], np.arange(tree.leaves + 1))
         return cls(source, tree, bins, block, places[order], starts)
 

@@ -485,6 +485,8 @@ def _width(hierarchy: Hierarchy, text: str, covered: NDArray[np.int64]) -> int:
 
 def _ids(labels: list[pa.Array], rows: int) -> tuple[NDArray[Any], int]:
     """The class of each row, by Arrow's own grouping; the missing value is a group of its own."""
+    if not labels:  # nothing tells rows apart
+        return np.zeros(rows, dtype=np.int32), min(rows, 1)
     names = [str(i) for i in range(len(labels))]
     place = np.arange(rows, dtype=np.int32 if rows < 2**31 else np.int64)
     table = pa.table([*labels, place], names=[*names, _ID])

@@ -124,8 +124,10 @@ def seal(
         return seal_synthetic(candidate, published_columns(candidate.table))
     if isinstance(candidate, MaskedCandidate):
         from halfmask.release.masked import seal_masked
+        from halfmask.release.responses import ResponseClaim
 
-        return seal_masked(candidate, published_columns(candidate.rows))
+        told = [c.column for c in candidate.claims if isinstance(c, ResponseClaim)]
+        return seal_masked(candidate, published_columns(candidate.rows, told))
     if isinstance(candidate, SeriesCandidate):
         from halfmask.release.series import seal_series
 
@@ -137,10 +139,11 @@ def seal(
     raise ParameterError("candidate", type(candidate).__name__, "a candidate for a release")
 
 
-def published_columns(table: Table) -> tuple[str, ...]:
+def published_columns(table: Table, told: Sequence[str] = ()) -> tuple[str, ...]:
     """The columns that leave, in their order: all but identifiers, the person and policies.
 
-    Nobody's silence counts as consent.
+    Nobody's silence counts as consent. Where all that leaves is ``told`` by chance, nobody is found
+    by it, and no quasi-identifier need be declared.
 
     Raises:
         SchemaError: columns that are not declared or not there; all of them at once.
@@ -148,11 +151,12 @@ def published_columns(table: Table) -> tuple[str, ...]:
     schema, names = table.schema, table.column_names
     faults = _undeclared_faults(schema.undeclared(names))
     faults += schema.unknown(names)
-    if not schema.quasi:
+    leaving = tuple(name for name in names if name not in schema.private)
+    if not schema.quasi and not (told and set(leaving) <= set(told)):
         faults.append(NO_QUASI)
     if faults:
         raise SchemaError(*faults)
-    return tuple(name for name in names if name not in schema.private)
+    return leaving
 
 
 _LISTED = 5

@@ -235,7 +235,11 @@ def _proven(task: PartitionTask, found: Optimum, metric: str) -> Division:
     notes: tuple[str, ...] = ()
     if found.gap:
         side = "higher" if metric == "split" else "lower"
-        notes = (f"The search stopped: the optimum may be {side} by {found.gap:.6g}.",)
+        share = found.gap / abs(found.value) if found.value else 1.0
+        notes = (
+            "Not proven optimal: the search stopped at its limit, and the optimum may be "
+            f"{side} by {found.gap:.6g} ({share:.1%} of what was found).",
+        )
     return Division(ids, found.gap, notes, found.value)
 
 

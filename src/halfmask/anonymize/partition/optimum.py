@@ -157,13 +157,19 @@ class ClassPool:
         ones = np.ones(len(rows))
         return csc_array((ones, rows, pointers), shape=(self.rows, len(self)))
 
-    def relax(self) -> tuple[float, NDArray[np.float64]]:
-        """The optimum if classes could be taken in part, and the price of each row."""
+    def relax(self, seconds: float) -> tuple[float, NDArray[np.float64]] | None:
+        """The optimum if classes could be taken in part, and the price of each row.
+
+        None: it is not known after so many seconds.
+        """
         from scipy.optimize import linprog
 
         result = linprog(
-            np.array(self.costs), A_eq=self.matrix(), b_eq=np.ones(self.rows), method="highs"
-        )
+            np.array(self.costs), A_eq=self.matrix(), b_eq=np.ones(self.rows), method="highs",
+            options={"time_limit": seconds},
+        )  # fmt: skip
+        if result.status != 0:
+            return None
         return float(result.fun), np.asarray(result.eqlin.marginals)
 
     def choose(self, seconds: float) -> tuple[NDArray[np.int64] | None, float, float]:
@@ -250,10 +256,14 @@ def _generate(
     bound, prices, patience = 0.0, np.zeros(len(instance)), instance.steps(_STEPS)
     limit = class_limit(instance.k)
     while True:
-        relaxed, prices = columns.relax()
+        solved = columns.relax(instance.left)
+        if solved is None:
+            return bound, prices
+        relaxed, prices = solved
         rows, starts, costs, lowest, whole = price.priced_classes(
-            instance.far, instance.rules, prices, kind, np.inf, -_EPS, _BATCH, patience
-        )
+            instance.far, instance.rules, prices, kind, np.inf, -_EPS, _BATCH, patience,
+            instance.deadline,
+        )  # fmt: skip
         if whole:  # no more than ``limit`` classes can each lower the bound by ``lowest``
             bound = max(bound, relaxed + limit * min(lowest, 0.0))
         if whole and not len(costs):
@@ -274,9 +284,9 @@ def _finish(
     best, value, bound = known
     rows, starts, costs, _, whole = price.priced_classes(
         instance.far, instance.rules, prices, kind, np.inf, value - float(prices.sum()) + _EPS,
-        _LISTED, instance.steps(20 * _STEPS),
+        _LISTED, instance.steps(20 * _STEPS), instance.deadline,
     )  # fmt: skip
-    if not whole:
+    if not whole or instance.over:
         return known
     candidates = ClassPool(len(instance))
     candidates.add(rows, starts, costs)
@@ -479,7 +489,10 @@ def _covered(instance: Instance, limit: float) -> tuple[NDArray[np.int64] | None
     alone = np.where(instance.alone(), 0.0, _UNCOVERED)
     columns.add(np.arange(n), np.arange(n + 1), alone)
     while True:
-        relaxed, prices = columns.relax()
+        solved = columns.relax(instance.left)
+        if solved is None:
+            return None, False
+        relaxed, prices = solved
         rows, starts, costs, _, whole = price.priced_classes(
             instance.far,
             instance.rules,
@@ -489,6 +502,7 @@ def _covered(instance: Instance, limit: float) -> tuple[NDArray[np.int64] | None
             -_EPS,
             _BATCH,
             _WIDEST_STEPS,
+            instance.deadline,
         )
         if relaxed <= _EPS:
             break
@@ -516,6 +530,7 @@ def _among_all(instance: Instance, limit: float) -> tuple[NDArray[np.int64] | No
         1.0,
         _WIDEST_LISTED,
         20 * _WIDEST_STEPS,
+        instance.deadline,
     )
     if not whole:
         return None, False
