@@ -110,6 +110,31 @@ def test_two_cells_answer_and_remember(folder, halfmask):
     assert halfmask("cell", "log", "ann.cell", "--revoke", "zz").code == 1
 
 
+def test_two_cells_publish_their_rows(folder, halfmask):
+    server = RelayServer(Relay(RelayStore())).start()
+    arguments = ("--relay", server.address, "--key", "keys/asker.json", "--commons",
+                 "commons.toml", "--cells", "2", "--k", "2", "-o")  # fmt: skip
+    try:
+        refused = halfmask("cells", "publish", "city", "height", *arguments, "release.csv")
+        assert (refused.code, "height" in refused.err) == (1, True)
+        assert halfmask("cells", "publish", "city", *arguments, "release.docx").code == 1
+        asking = subprocess.Popen(  # noqa: S603 - ourselves
+            [sys.executable, "-m", "halfmask", "cells", "publish", "city", "salary", *arguments,
+             "release.csv", "--json"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, "PYTHONPATH": str(Path(hm.__file__).resolve().parents[1])},
+        )  # fmt: skip
+        assert asking.stderr is not None
+        assert "waiting" in asking.stderr.readline()
+        assert halfmask("cell", "join", "ann.cell", "ben.cell", "--relay", server.address).code == 0
+        out, _ = asking.communicate(timeout=PATIENCE)
+    finally:
+        server.stop()
+    assert '"k-anonymity"' in out
+    rows = (folder / "release.csv").read_text().splitlines()
+    assert rows == ["city,salary", "Bourges,1", "Bourges,2"]
+
+
 def test_groups_of_cells_without_an_answer_are_named():
     asker = new_issuer(3).asker("office", 10**9)
     assert _silent(asker, {1: None}) == [0, 2]

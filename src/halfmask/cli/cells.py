@@ -16,9 +16,11 @@ import click
 
 from halfmask.cli import show
 from halfmask.cli.options import as_json
+from halfmask.cli.query import asking, put_to_cells, say_who_answered
 from halfmask.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
+    from halfmask.protocol.commons import Commons
     from halfmask.protocol.store.vault import CellVault
 
 
@@ -531,6 +533,71 @@ def _span(text: str) -> tuple[str, tuple[int, int]]:
         return name, (int(low), int(high))
     except ValueError:
         raise ParameterError("span", text, "COLUMN=LOW,HIGH, whole numbers") from None
+
+
+@cells_command.command("publish")
+@click.argument("columns", nargs=-1, required=True)
+@click.option("--table", help="The common table; needed where there are several.")
+@click.option("--where", metavar="SQL", help="Only rows in which this holds.")
+@click.option("--k", type=click.IntRange(1), default=1, help="At least so many people in a class.")
+@click.option(
+    "--l", "l", type=click.IntRange(1), default=1, help="And so many values of sensitive columns."
+)
+@click.option(
+    "--method",
+    type=click.Choice(["mondrian", "personal", "mdav"]),
+    default="mondrian",
+    show_default=True,
+    help="How rows are divided into classes.",
+)
+@asking
+@click.option("-o", "--output", required=True, help="The release: .csv, .parquet or .arrow.")
+@as_json
+def publish_command(
+    columns: tuple[str, ...], method: str, output: str, as_json: bool, **given: Any
+) -> None:
+    """Publish one row of every person who agrees, without anybody who holds the rows together.
+
+    Cells build classes in which everybody's own k and l are kept. The rows come with verdicts.
+
+    Example: halfmask cells publish age city illness --relay http://127.0.0.1:8765
+    --key keys/asker.json --commons people.toml -o release.csv
+    """
+    from halfmask.protocol.publication import join_rows, release_text
+    from halfmask.release.files import table_kind, write_table
+
+    table_kind(output)  # refused before anybody is asked
+
+    def text_of(commons: Commons) -> str:
+        return release_text(
+            commons,
+            columns,
+            table=given["table"],
+            where=given["where"],
+            k=given["k"],
+            l=given["l"],
+        )
+
+    asker, found = put_to_cells(given, text_of, {"release": method})
+    rows = join_rows([received.rows for received in found.values()])
+    write_table(rows, output)
+    silent = sorted(set(range(asker.key.groups)) - set(found))
+    cells = sum(received.contributions for received in found.values())
+    if as_json:
+        releases = [
+            {"group": group, "contributions": received.contributions, "release": received.document}
+            for group, received in found.items()
+        ]
+        document = {"file": output, "rows": rows.num_rows, "cells": cells, "silent": silent}
+        show.print_document("cells publish", document | {"releases": releases})
+        return
+    say_who_answered(silent, found)
+    verdicts = [v for received in found.values() for v in received.document["verdicts"]]
+    show.print_table(
+        "Promises", ["promise", "column", "kept"],
+        [[v["model"], v["column"] or "", "yes" if v["holds"] else "NO"] for v in verdicts],
+    )  # fmt: skip
+    show.say(f"{rows.num_rows:,} rows are in {output}; {cells:,} cells took part.")
 
 
 @click.command("relay")

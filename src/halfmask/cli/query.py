@@ -29,6 +29,11 @@ from halfmask.cli.publish import deliver
 from halfmask.errors import PartyUnavailableError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from halfmask.protocol.answering import ReceivedAnswer
+    from halfmask.protocol.commons import Commons
+    from halfmask.protocol.parties.asker import Asker
     from halfmask.query.parse import Statement
     from halfmask.query.run import Session
 
@@ -299,83 +304,82 @@ def _schema(file: str, given: dict[str, Any]) -> object:
     return given["schema"] if is_address(file) else None
 
 
+def asking(command: Callable[..., None]) -> Callable[..., None]:
+    """The options of whoever asks cells: whom, with which key, for how long, and in which sizes."""
+    merges = click.Choice(["tree", "swap", "network"])
+    cells = "Close with so many contributions, of all groups of cells together."
+    options = [
+        click.option("--relay", required=True, help="The relay's address."),
+        click.option(
+            "--key", type=click.Path(exists=True), required=True, help="The asker's key file."
+        ),
+        click.option(
+            "--commons", type=click.Path(exists=True), required=True, help="The common schema."
+        ),
+        click.option("--cells", type=int, default=1_000_000_000, help=cells),
+        click.option(
+            "--seconds",
+            type=float,
+            default=60.0,
+            show_default=True,
+            help="Close the collection after so long.",
+        ),
+        click.option(
+            "--patience",
+            type=float,
+            default=600.0,
+            show_default=True,
+            help="Give up so long after that.",
+        ),
+        click.option(
+            "--merge",
+            type=merges,
+            default="tree",
+            show_default=True,
+            help="How cells merge partial aggregates.",
+        ),
+        click.option(
+            "--partition", type=int, default=256, show_default=True, help="Cells per partition."
+        ),
+        click.option("--frame", type=int, default=256, show_default=True, help="Groups per frame."),
+        click.option(
+            "--room", type=int, default=4096, show_default=True, help="Room for so many groups."
+        ),
+        click.option(
+            "--authority", type=click.Path(exists=True), help="Trust this certificate (PEM)."
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 @click.command("ask")
 @click.argument("sql")
-@click.option("--relay", required=True, help="The relay's address.")
-@click.option("--key", type=click.Path(exists=True), required=True, help="The asker's key file.")
-@click.option("--commons", type=click.Path(exists=True), required=True, help="The common schema.")
-@click.option(
-    "--cells",
-    type=int,
-    default=1_000_000_000,
-    help="Close with so many contributions, of all groups of cells together.",
-)
-@click.option(
-    "--seconds",
-    type=float,
-    default=60.0,
-    show_default=True,
-    help="Close the collection after so long.",
-)
-@click.option(
-    "--patience", type=float, default=600.0, show_default=True, help="Give up so long after that."
-)
-@click.option(
-    "--merge",
-    type=click.Choice(["tree", "swap", "network"]),
-    default="tree",
-    show_default=True,
-    help="How cells merge partial aggregates.",
-)
-@click.option("--partition", type=int, default=256, show_default=True, help="Cells per partition.")
-@click.option("--frame", type=int, default=256, show_default=True, help="Groups per frame.")
-@click.option("--room", type=int, default=4096, show_default=True, help="Room for so many groups.")
+@asking
 @click.option("--noise", is_flag=True, help="COUNT under each person's own epsilon.")
-@click.option("--authority", type=click.Path(exists=True), help="Trust this certificate (PEM).")
+@click.option(
+    "--epsilon",
+    type=float,
+    default=0.0,
+    help="COUNT with noise of so much epsilon; people's own epsilons are kept.",
+)
+@click.option("--local", is_flag=True, help="Generalize each row in the columns it needs only.")
 @as_json
-def ask_command(sql: str, relay: str, as_json: bool, **given: Any) -> None:
+def ask_command(sql: str, as_json: bool, **given: Any) -> None:
     """Ask cells a query with guarantees; nobody else sees rows or counts.
 
     Example: halfmask ask "SELECT city, COUNT(*) FROM people GROUP BY city GUARANTEE k = 5"
     --relay http://127.0.0.1:8765 --key keys/asker.json --commons people.toml
     """
-    from halfmask.protocol.commons import Terms, read_commons
-    from halfmask.protocol.keys import AskerKey, read_key
-    from halfmask.protocol.parties.asker import Asker
-    from halfmask.protocol.transport import Sender, drive
-
-    terms = Terms(
-        given["merge"], given["partition"], given["frame"], given["room"], noise=given["noise"]
-    )
-    asker = Asker(read_key(given["key"], AskerKey), read_commons(given["commons"]), terms)
-    question = asker.question(
-        sql, time.time(), cells=given["cells"], seconds=given["seconds"], patience=given["patience"]
-    )
-    send = Sender(relay, authority=given["authority"])
-    drive(asker.ask(question), send)
-    show.say(f"Asked as query {question.id.hex()[:16]}; waiting for cells.")
-    until = time.time() + given["seconds"] + given["patience"]
-    with show.show_working("Waiting"):
-        while (found := drive(asker.collect(question), send)) is None:
-            if time.time() > until:
-                raise PartyUnavailableError(
-                    "The cells did not finish in time; nothing was released."
-                )
-            time.sleep(0.1)
-    send.close()
+    chosen = {name: given[name] for name in ("noise", "epsilon", "local")}
+    asker, found = put_to_cells(given, lambda _: sql, chosen)
     whole, reason = asker.join_answers(sql, found) if len(found) > 1 else (None, "")
     silent = _silent(asker.key, found)
     if as_json:
         show.print_document("ask", _document(found, whole, silent))
         return
-    if silent:
-        show.say(
-            f"No answer of {len(silent):,} groups of cells: none of them took part, or the relay "
-            "withholds it."
-        )
-    void = sum(received.void for received in found.values())
-    if void:
-        show.say(f"{void:,} contributions carried no credential, and count for nothing.")
+    say_who_answered(silent, found)
     if whole is not None:
         cells = sum(received.contributions for received in found.values())
         _show("Answer", whole)
@@ -389,6 +393,52 @@ def ask_command(sql: str, relay: str, as_json: bool, **given: Any) -> None:
         show.say(f"{received.rows.num_rows:,} rows; {received.contributions:,} cells took part.")
     if len(found) > 1:
         show.say(f"The groups' answers stay apart: {reason}.")
+
+
+def put_to_cells(
+    given: Mapping[str, Any], text_of: Callable[[Commons], str], chosen: Mapping[str, Any]
+) -> tuple[Asker, dict[int, ReceivedAnswer]]:
+    """Sign a question, wait for cells, and open what they answer."""
+    from halfmask.protocol.commons import Terms, read_commons
+    from halfmask.protocol.keys import AskerKey, read_key
+    from halfmask.protocol.parties.asker import Asker
+    from halfmask.protocol.transport import Sender, drive
+
+    terms = Terms(given["merge"], given["partition"], given["frame"], given["room"], **chosen)
+    asker = Asker(read_key(given["key"], AskerKey), read_commons(given["commons"]), terms)
+    seconds, patience = given["seconds"], given["patience"]
+    question = asker.question(
+        text_of(asker.commons),
+        time.time(),
+        cells=given["cells"],
+        seconds=seconds,
+        patience=patience,
+    )
+    send = Sender(given["relay"], authority=given["authority"])
+    drive(asker.ask(question), send)
+    show.say(f"Asked as query {question.id.hex()[:16]}; waiting for cells.")
+    until = time.time() + seconds + patience
+    with show.show_working("Waiting"):
+        while (found := drive(asker.collect(question), send)) is None:
+            if time.time() > until:
+                raise PartyUnavailableError(
+                    "The cells did not finish in time; nothing was released."
+                )
+            time.sleep(0.1)
+    send.close()
+    return asker, found
+
+
+def say_who_answered(silent: Sequence[int], found: Mapping[int, ReceivedAnswer]) -> None:
+    """Tell which groups of cells are missing, and what did not count."""
+    if silent:
+        show.say(
+            f"No answer of {len(silent):,} groups of cells: none of them took part, or the relay "
+            "withholds it."
+        )
+    void = sum(received.void for received in found.values())
+    if void:
+        show.say(f"{void:,} contributions carried no credential, and count for nothing.")
 
 
 def _silent(key: Any, found: Any) -> list[int]:

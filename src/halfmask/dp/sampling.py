@@ -46,7 +46,10 @@ class Sampler:
 
     @property
     def secure(self) -> bool:
-        """Whether the draws come from the system's secure source; only tests feed another one."""
+        """Whether the draws come from the system's secure source.
+
+        Tests feed another one, and cells a stream under a secret key, to draw the same twice.
+        """
         return self.source is secrets.token_bytes
 
     def words(self, size: int) -> NDArray[np.uint64]:

@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from halfmask.dp.sampling import Sampler
 from halfmask.errors import RoomError, TamperedMessageError
 from halfmask.protocol import measures
 from halfmask.protocol.contribution import PEOPLE, debias
 from halfmask.protocol.crypto import open_sealed, seal_for
+from halfmask.protocol.filtering import add_noise, noise_words, recode_locally
 from halfmask.protocol.keys import PROOF
+from halfmask.protocol.publication import release_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,12 +72,28 @@ class ReceivedAnswer:
         return f"Received({self.rows.num_rows:,} rows from {self.contributions:,} cells)"
 
 
-def answer_cells(made: Blueprint, found: Records) -> Answer:
-    """Filter groups, aggregate what may be published, and pass it through the door."""
+def filter_cells(
+    made: Blueprint, found: Records, sampler: Sampler
+) -> tuple[pa.Table, dict[str, Any]]:
+    """The rows that leave, of an answer or a release, and what the asker is told of them."""
+    if made.shown is not None:
+        return release_rows(made, found)
+    done = answer_cells(made, found, sampler)
+    return done.to_arrow(), document_of(made, done)
+
+
+def answer_cells(made: Blueprint, found: Records, sampler: Sampler | None = None) -> Answer:
+    """Filter groups, aggregate what may be published, and pass it through the door.
+
+    Args:
+        made: the question made ready.
+        found: the groups.
+        sampler: the source of noise, where the question asks for some at filtering.
+    """
     from halfmask.query.aggregate import aggregate
     from halfmask.query.collect import groups_of
     from halfmask.query.final import Figures
-    from halfmask.query.run import candidate_of
+    from halfmask.query.run import candidate_of, level_steps
     from halfmask.query.semantics import choose_levels, publish_groups
     from halfmask.release.seal import seal
 
@@ -83,16 +102,25 @@ def answer_cells(made: Blueprint, found: Records) -> Answer:
     if made.layout.noisy:
         found = debias(made.layout, found)
         plan = replace(plan, notes=(*plan.notes, NOISY))
+    if made.terms.epsilon:
+        found = add_noise(made.layout, found, made.terms.epsilon, sampler or Sampler())
+        plan = replace(plan, notes=(*plan.notes, noise_words(made.terms.epsilon)))
     decoded = made.layout.decode(found, request.tests, request.states)
     groups = groups_of(plan, decoded)
     choice = choose_levels(groups, plan.semantics)
+    steps = level_steps(plan)
+    if made.terms.local:
+        local = recode_locally(plan, groups, choice)
+        plan, steps, groups, choice = local.plan, local.steps, local.groups, local.choice
+        decoded = local.placed(decoded)
     published = publish_groups(groups, choice)
     engine: Any = _Cells(decoded, made.layout, found)
     if made.layout.sketches and measures.is_estimate(made.layout, found):
         plan = replace(plan, notes=(*plan.notes, SKETCHED))
     rows = aggregate(plan, groups, published, engine)
     figures = Figures(_without_few_missing(plan, groups, published, rows))
-    return seal(candidate_of(plan, groups, choice, published, figures, engine, second_look=False))
+    candidate = candidate_of(plan, groups, choice, published, figures, engine, second_look=False)
+    return seal(replace(candidate, steps=steps))
 
 
 def _without_few_missing(

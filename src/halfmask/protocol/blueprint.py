@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from halfmask.protocol.commons import Terms, named_columns
 from halfmask.protocol.contribution import MOST_GROUPS, PEOPLE, categories
 from halfmask.protocol.layout import KeyField, Packing, RecordLayout, StateField
 from halfmask.protocol.measures import LISTED, SKETCH
+from halfmask.protocol.publication import show_rows
 from halfmask.query.planning.guarantee import Requirement
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from halfmask.engines.request import GroupMeasure, Key
-    from halfmask.protocol.commons import Commons
+    from halfmask.protocol.commons import Commons, CommonTable
     from halfmask.query.planning.aggregates import PlannedAggregate
     from halfmask.query.planning.guarantee import GuaranteePlan
 
@@ -42,21 +43,40 @@ class Blueprint:
         layout: the records.
         aggregated: the columns whose values enter the answer; ``*`` where people are counted.
         touched: the columns, in lower case, whose demands count: all that are named anywhere.
+        terms: how the work is cut up, and what filtering does.
+        shown: the common table of which a release shows rows; None: an answer is asked for.
     """
 
     plan: GuaranteePlan
     layout: RecordLayout
     aggregated: frozenset[str]
     touched: frozenset[str]
+    terms: Terms = field(default_factory=Terms)
+    shown: CommonTable | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The columns that are grouped by, as a release shows them."""
+        return [key.expression.name for key in self.plan.request.keys]
+
+    @property
+    def diverse(self) -> list[str]:
+        """The sensitive columns that a release shows: of these it keeps everybody's l."""
+        known = () if self.shown is None else self.shown.schema.sensitive
+        return [name for name in self.names if name in known]
 
     @property
     def uncounted(self) -> frozenset[str]:
         """The columns that are touched and whose values l does not count."""
+        if self.shown is not None:
+            return self.touched - {name.lower() for name in self.diverse}
         return frozenset(column.name.lower() for column in self.plan.uncounted)
 
     @property
     def sensitive(self) -> bool:
         """Whether one of these is sensitive."""
+        if self.shown is not None:
+            return any(name.lower() in self.uncounted for name in self.shown.schema.sensitive)
         return any(self.plan.scope.role(column) == "sensitive" for column in self.plan.uncounted)
 
     @property
@@ -80,8 +100,11 @@ def blueprint(
     """
     terms = terms or Terms()
     made = _planned(commons, text, terms.text, commons.floor)
-    if terms.noise:
+    made = replace(made, terms=terms)
+    if terms.noise or terms.epsilon:
         _refuse_noise(made)
+    if terms.release:
+        made = show_rows(commons, made)
     if salt or terms.noise:
         made = replace(made, layout=replace(made.layout, salt=salt, noisy=terms.noise))
     return made
@@ -273,7 +296,9 @@ def _refuse_noise(made: Blueprint) -> None:
     from sqlglot import exp
 
     plan, layout = made.plan, made.layout
-    if plan.request.source.find(exp.Where, exp.Join) is not None:
+    # Noise at filtering hides it: who meets a condition counts once more or less.
+    exactly = made.terms.noise and plan.request.source.find(exp.Where, exp.Join)
+    if exactly:
         raise UnsupportedQueryError(
             "With noise cells answer without WHERE and JOIN: who meets them would leave exactly. "
             "Group by the column instead.",
@@ -289,9 +314,11 @@ def _refuse_noise(made: Blueprint) -> None:
             text=plan.statement.text,
             start=0,
         )
-    if categories(layout) > MOST_GROUPS:
+    most = min(MOST_GROUPS, made.terms.room) if made.terms.epsilon else MOST_GROUPS
+    if categories(layout) > most:
         raise UnsupportedQueryError(
-            f"There are more than {MOST_GROUPS:,} possible groups: noise would drown them.",
+            f"There are more than {most:,} possible groups: noise would drown them, or there is no "
+            "room for all of them.",
             text=plan.statement.text,
             start=0,
         )

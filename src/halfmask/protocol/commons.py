@@ -30,8 +30,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 import pyarrow as pa
 
+from halfmask.dp.personal import STEP
 from halfmask.errors import MessageError, ParameterError, SchemaError
-from halfmask.protocol.contribution import MOST_GROUPS, response
+from halfmask.protocol.contribution import MOST, MOST_GROUPS, response
 from halfmask.protocol.crypto import digest
 from halfmask.query.collect import AskedTable, Catalog
 from halfmask.table.schema import FLOOR, QueryRules, Schema
@@ -290,6 +291,36 @@ def permits(policy: Policy | None, commons: Commons, text: str, level: int) -> b
     return policy.k is not None or (bool(stated) and stated == named)
 
 
+def permits_row(policy: Policy | None, commons: Commons, text: str, k: int, l: int) -> bool:  # noqa: E741
+    """Whether a person's row may leave for a release in which it demands ``k`` and ``l``.
+
+    Reads the question itself, as ``permits`` does. An l is kept for the sensitive columns that the
+    release shows; of any other column that is named nobody can keep one.
+    """
+    named, _, _ = _read(commons, text)
+    shown = _shown(commons, text) & _sensitive(commons)
+    if policy is None or (policy.l > 1 and named & _sensitive(commons) - shown):
+        return False
+    if policy.k is not None and (policy.k > k or (shown and policy.l > l)):
+        return False
+    own = {name.lower(): pair for name, pair in policy.columns.items() if name.lower() in named}
+    if any(pair[0] > k or pair[1] > (l if name in shown else 1) for name, pair in own.items()):
+        return False
+    return policy.k is not None or (bool(own) and set(own) == named)
+
+
+@lru_cache(maxsize=32)
+def _shown(commons: Commons, text: str) -> frozenset[str]:
+    """The common columns, in lower case, that a release shows."""
+    from sqlglot import exp
+
+    from halfmask.query.parse import parse
+
+    group = parse(text).select.args.get("group")
+    named = [] if group is None else [c.name.lower() for c in group.find_all(exp.Column)]
+    return frozenset(named) & _read(commons, text)[0]
+
+
 @lru_cache(maxsize=32)
 def _read(
     commons: Commons, text: str
@@ -342,6 +373,8 @@ def named_columns(commons: Commons, text: str) -> frozenset[str]:
 Merge = Literal["tree", "swap", "network"]
 MERGES: tuple[Merge, ...] = ("tree", "swap", "network")
 SUMS = 3
+# The ways to divide rows into classes that draw nothing at random: done twice, they give the same.
+RELEASES = ("mondrian", "personal", "mdav")
 TERMS_LARGEST = 1 << 14
 
 
@@ -357,6 +390,11 @@ class Terms(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
         ram: bytes that a cell can hold (``tree`` needs room for everything it merges).
         row: bytes of the answer per group that there is room for.
         noise: every cell reports its group by chance, under its person's own epsilon.
+        epsilon: above 0, counts get noise of so much epsilon when they are filtered; whose own
+            epsilon is less is counted by chance.
+        local: rows are generalized apart from each other, in no more columns than each needs.
+        release: rows of single people leave in place of an answer, in classes that this method
+            makes; empty: an answer.
     """
 
     merge: Merge = "tree"
@@ -367,6 +405,9 @@ class Terms(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
     ram: int = 64 << 20
     row: int = 64
     noise: bool = False
+    epsilon: float = 0.0
+    local: bool = False
+    release: str = ""
 
     @property
     def reply(self) -> int:
@@ -399,3 +440,9 @@ class Terms(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
             raise MessageError(
                 f"The query's room needs over {TERMS_LARGEST:,} frames: enlarge them."
             )
+        if not (self.epsilon == 0 or STEP <= self.epsilon <= MOST):
+            raise MessageError(f"The query's epsilon must lie between {float(STEP):g} and {MOST}.")
+        if self.release not in ("", *RELEASES):
+            raise MessageError(f"A release from cells is made by {' or '.join(RELEASES)}.")
+        if bool(self.noise) + bool(self.epsilon) + self.local + bool(self.release) > 1:
+            raise MessageError("Noise, local recoding and a release of rows exclude each other.")

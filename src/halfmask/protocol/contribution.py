@@ -6,7 +6,9 @@ policy or an objection: a dummy. Several rows leave as one record, in which the 
 Source: Michel 2019, Algorithm 3 (as printed it does not stop after making a dummy).
 
 Where the query adds noise at collection, the group is told by randomized response with the
-person's own epsilon, and the record carries the weight that makes the estimate unbiased.
+person's own epsilon, and the record carries the weight that makes the estimate unbiased. Where it
+adds noise at filtering, whose own epsilon is less than that noise contributes by chance only.
+Where rows are released, the record is the row itself and the person's demands.
 
 What the cell answered before, and why that forbids another answer.
 """
@@ -23,6 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.dp.mechanisms import RandomizedResponse
+from halfmask.dp.personal import STEP, draw_sample
 from halfmask.dp.sampling import Sampler
 from halfmask.engines import evaluate
 from halfmask.engines.reference import generalize
@@ -86,6 +89,18 @@ def debias(layout: RecordLayout, records: Records) -> Records:
     return found
 
 
+def round_epsilon(asked: float) -> Fraction:
+    """The epsilon of noise at filtering, of which samples are drawn exactly: rounded down."""
+    return Fraction(asked) // STEP * STEP
+
+
+def cost_of_count(own: float, threshold: Fraction) -> float:
+    """What somebody pays who is counted under noise of ``threshold``: at most the own epsilon."""
+    whole = float(threshold)
+    whole = whole if Fraction(whole) >= threshold else math.nextafter(whole, math.inf)
+    return min(own, whole)
+
+
 # What a value can raise where it cannot be computed with, or does not fit its field.
 _UNFIT = (
     pa.ArrowException,
@@ -121,6 +136,8 @@ def contribution(
     Nothing that a row holds makes it fail: what cannot be evaluated or sent makes a dummy.
     """
     demand = policy.demand(made.touched) if policy is not None else None
+    if made.shown is not None and demand is not None and not made.diverse:
+        demand = (demand[0], 1)  # an l speaks of sensitive columns, and none is shown
     level = _level(made, demand)
     if policy is not None and policy.owes(made.uncounted, sensitive=made.sensitive):
         level = -1
@@ -149,6 +166,12 @@ def contribution(
         noisy = _with_noise(made, _table(made, rows, demand or (0, 0), level), mechanism)
         record = made.layout.encode(noisy)
         record["w"] = mechanism.weight
+    if made.terms.epsilon and policy is not None and policy.epsilon is not None:
+        threshold = round_epsilon(made.terms.epsilon)
+        epsilon = cost_of_count(policy.epsilon, threshold)
+        steps = np.array([int(Fraction(policy.epsilon) / STEP)], np.int64)
+        if not draw_sample(steps, threshold, Sampler())[0]:
+            return Contribution(made.layout.empty(1).tobytes(), None, "left out by chance", epsilon)
     return Contribution(record.tobytes(), level, CONTRIBUTED, epsilon)
 
 
@@ -167,11 +190,14 @@ def _obstacle(
         return "no level satisfies the policy"
     if not rows:
         return "the condition is not met"
-    if len(rows) > 1 and made.layout.noisy:
+    noise = made.layout.noisy or made.terms.epsilon > 0
+    if len(rows) > 1 and noise:
         return "several rows match, and noise hides one"
+    if len(rows) > 1 and made.shown is not None:
+        return "several rows match, and a release shows one of a person"
     if most is not None and len(rows) > most:
         return "more rows match than the query allows"
-    return "no epsilon" if made.layout.noisy and policy.epsilon is None else None
+    return "no epsilon" if noise and policy.epsilon is None else None
 
 
 def _placed(
@@ -209,6 +235,8 @@ def _is_empty(made: Blueprint, record: Records) -> bool:
 def _level(made: Blueprint, demand: tuple[int, int] | None) -> int:
     if demand is None:
         return -1
+    if made.shown is not None:
+        return 0  # the demand travels with the row, and its class keeps it
     levels = made.plan.chain.guarantees
     return next((i for i, g in enumerate(levels) if g.covers(*demand)), -1)
 
@@ -301,8 +329,11 @@ def _table(
         "k": pa.array([demand[0]] * n, pa.int64()),
         "l": pa.array([demand[1]] * n, pa.int64()),
     }
-    for i, (key, packed) in enumerate(zip(request.keys, layout.keys, strict=True)):
+    # A release has the demands in the key too: rows that differ in them stay apart.
+    for i, (key, packed) in enumerate(zip(request.keys, layout.keys, strict=False)):
         columns[f"g{i}"] = _array([generalize(key, level, r[f"r{i}"]) for r in rows], packed.type)
+    for i in range(len(request.keys), len(layout.keys)):
+        columns[f"g{i}"] = columns["kl"[i - len(request.keys)]]
     for j in range(len(layout.caps)):
         columns[f"v{j}"] = pa.array([r[f"v{j}"] for r in rows])
     for i, state in enumerate(layout.states):
@@ -368,12 +399,22 @@ def object_to_repetition(
     return "answered before" if len(earlier) >= policy.answers else None
 
 
-def object_to_cost(log: list[Participation], policy: Policy | None, now: float) -> str | None:
-    """Why a person's budget of epsilon forbids another answer with noise."""
+def object_to_cost(
+    log: list[Participation], policy: Policy | None, now: float, asked: float = 0.0
+) -> str | None:
+    """Why a person's budget of epsilon forbids another answer with noise.
+
+    Args:
+        log: what was answered before.
+        policy: what the person demands.
+        now: the time.
+        asked: the epsilon of noise at filtering; 0: the person reports by chance.
+    """
     if policy is None or policy.epsilon is None:
         return None
     since = now - policy.days * DAY
     spent = [entry.epsilon for entry in log if entry.time > since]
     # Added up as exact fractions: rounding must not make room for one more.
-    total = sum(map(Fraction, spent), Fraction(policy.epsilon))
+    cost = cost_of_count(policy.epsilon, round_epsilon(asked)) if asked else policy.epsilon
+    total = sum(map(Fraction, spent), Fraction(cost))
     return "the budget is spent" if total > Fraction(policy.budget) else None

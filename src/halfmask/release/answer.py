@@ -115,7 +115,11 @@ def _check_levels(candidate: AnswerCandidate, placed: pa.Table) -> None:
     """Hold levels and demands, and what the door itself had counted of them, against each row."""
     watch, states = candidate.watch, candidate.request.states
     level, at = placed["level"].to_numpy(), placed["at"].to_numpy()
-    if ((level > at) | (level < 0)).any():
+    depths = [np.array(key.depths) for key in candidate.request.keys]
+    finer = (level < 0) | (level > at)
+    for depth in depths:  # in any column: levels need not stand on one chain
+        finer |= depth[level] > depth[at]
+    if finer.any():
         raise InternalError("A group would leave finer than its people accept.")
     if candidate.request.demands is not None:
         worst = {name: _worst(placed[name], at) for name in ("k", "l")}

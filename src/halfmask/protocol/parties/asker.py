@@ -44,6 +44,7 @@ from halfmask.protocol.messages import (
     encode_message,
     read_query,
 )
+from halfmask.protocol.publication import join_rows
 from halfmask.protocol.schedule import ENVELOPE
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ _ADDED = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
 
 def find_obstacle(made: Blueprint) -> str | None:
     """Why the answers of groups of cells cannot be put together; None where they can."""
+    if made.shown is not None:
+        return None
     final = made.plan.final
     if any(final.args.get(clause) is not None for clause in ("where", "limit", "offset")):
         return "HAVING and LIMIT choose rows within each group of cells"
@@ -79,6 +82,8 @@ def join_answers(made: Blueprint, answers: Mapping[int, ReceivedAnswer]) -> pa.T
     if find_obstacle(made) is not None:
         return None
     tables = [received.rows for received in answers.values()]
+    if made.shown is not None:
+        return join_rows(tables)
     whole = pa.concat_tables([t.cast(tables[0].schema) for t in tables])
     ways = _ways(made)
     keys = [name for name in whole.column_names if ways.get(name) is None]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from halfmask.errors import AuthenticationError, InputError, MessageError
 from halfmask.protocol.blueprint import Blueprint, blueprint
-from halfmask.protocol.commons import permits
+from halfmask.protocol.commons import permits, permits_row
 from halfmask.protocol.contribution import (
     Contribution,
     Participation,
@@ -36,6 +36,7 @@ from halfmask.protocol.parties.worker import (
     seal_contribution,
     verify_query,
 )
+from halfmask.protocol.publication import demands_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -180,12 +181,21 @@ class Cell:
         assert home is not None  # noqa: S101 - the caller looked
         policy = home.policy()
         log = home.log()
-        if made.layout.noisy:
-            objection = object_to_cost(log, policy, now)
+        if made.layout.noisy or made.terms.epsilon:
+            objection = object_to_cost(log, policy, now, made.terms.epsilon)
         else:
             objection = object_to_repetition(log, policy, made.aggregated, now)
         given = contribution(made, home.tables(), policy, objection)
         level = made.layout.level(given.record)
-        if level is None or permits(policy, self.commons, text, level):
+        if level is None or self._permits(policy, text, made, given.record, level):
             return given
         return Contribution(made.layout.empty(1).tobytes(), None, "the policy forbids it")
+
+    def _permits(
+        self, policy: Policy | None, text: str, made: Blueprint, record: bytes, level: int
+    ) -> bool:
+        """The last look at a record, by code that shares nothing with what made it."""
+        if made.shown is None:
+            return permits(policy, self.commons, text, level)
+        k, l = demands_of(made, made.layout.read(record))  # noqa: E741
+        return permits_row(policy, self.commons, text, int(k[0]), int(l[0]))

@@ -34,6 +34,7 @@ from halfmask.protocol import answering, crypto, merge
 from halfmask.protocol import layout as records
 from halfmask.protocol.blueprint import blueprint
 from halfmask.protocol.crypto import Address, FrameKey, derive, place, seat, verify
+from halfmask.protocol.filtering import keyed_sampler
 from halfmask.protocol.keys import PROOF, SKEW, CellGroup
 from halfmask.protocol.messages import (
     CHUNK,
@@ -405,10 +406,12 @@ class WorkSession:
                 context, task, [None if a is None else next(rest) for a in task.inputs]
             )
         found, tally = collect_groups(context, task, given)
-        done = answering.answer_cells(context.blueprint, found)
+        # Drawn from the group's key: whoever does this task again draws the same.
+        sampler = keyed_sampler(derive(self.key.secret, context.bound, b"noise"))
+        rows, told = answering.filter_cells(context.blueprint, found, sampler)
         sealed = answering.envelope(
-            done.to_arrow(),
-            answering.document_of(context.blueprint, done),
+            rows,
+            told,
             tally,
             size=query.terms.reply,
             query=context.query,

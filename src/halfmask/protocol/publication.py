@@ -1,0 +1,208 @@
+"""A release of rows from cells: one row a person, in classes that keep everybody's own k and l.
+
+Every cell sends its row once, with its person's demands, sealed like any contribution. Equal rows
+with equal demands are merged on the way; the last cell divides all of them into classes, recodes
+them, and passes them through the door that every release of a table passes. What leaves is sealed
+for the asker: rows in an order that follows from what they show, and the verdicts.
+Source: Michel 2019, chapter 8: cells build the classes of k_i-anonymity (chapter 5), so that the
+server between them learns nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from halfmask.errors import InputError, ParameterError, PrivacyError, UnsupportedQueryError
+from halfmask.protocol.layout import KeyField
+from halfmask.table.columns import quote_names
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from halfmask.protocol.blueprint import Blueprint
+    from halfmask.protocol.commons import Commons
+    from halfmask.protocol.layout import Records
+    from halfmask.table.table import Table
+
+COUNTED = "hm_people"
+NOBODY = "Too few people took part to keep what they and the asker demand: no row leaves."
+_DEMAND = KeyField(pa.int64(), "number", 8)
+_K, _L = "hm_k", "hm_l"
+
+
+def release_text(
+    commons: Commons,
+    columns: Sequence[str],
+    *,
+    table: str | None = None,
+    where: str | None = None,
+    k: int = 1,
+    l: int = 1,  # noqa: E741
+) -> str:
+    """The question by which cells are asked for their rows.
+
+    Args:
+        commons: the common schema.
+        columns: what is to be shown of a row.
+        table: the common table; needed where there are several.
+        where: which rows, as a condition of SQL.
+        k: the least number of people in a class, whatever they demand.
+        l: the least number of values of every sensitive column in a class.
+
+    Raises:
+        ParameterError: a name is none of the common schema, or nothing can be kept that is asked.
+
+    Example:
+        >>> from halfmask.protocol.commons import commons_from
+        >>> people = {"columns": {"age": {"type": "integer", "role": "quasi"}}}
+        >>> print(release_text(commons_from({"tables": {"people": people}}), ["age"], k=5))
+        SELECT "age", COUNT(*) AS hm_people FROM "people" GROUP BY "age" GUARANTEE k = 5
+    """
+    names = list(commons.tables)
+    chosen = names[0] if table is None and len(names) == 1 else table
+    if chosen is None or chosen not in commons.tables:
+        raise ParameterError("table", table, f"one of {quote_names(names)}")
+    known = commons.tables[chosen].arrow.names
+    for name in columns:
+        if name not in known:
+            raise ParameterError("column", name, f"one of {quote_names(known)}")
+    sensitive = [name for name in columns if name in commons.tables[chosen].schema.sensitive]
+    if l > 1 and not sensitive:
+        raise ParameterError("l", l, "1 where no sensitive column is shown")
+    quoted = [_quote(name) for name in dict.fromkeys(columns)]
+    of = f", l = {l} OF {', '.join(map(_quote, sensitive))}" if l > 1 else ""
+    condition = f" WHERE {where}" if where else ""
+    return (
+        f"SELECT {', '.join([*quoted, f'COUNT(*) AS {COUNTED}'])} FROM {_quote(chosen)}{condition} "  # noqa: S608
+        f"GROUP BY {', '.join(quoted)} GUARANTEE k = {k}{of}"
+    )
+
+
+def _quote(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def show_rows(commons: Commons, made: Blueprint) -> Blueprint:
+    """A question made ready for a release: whose rows are shown, with demands in every record.
+
+    Raises:
+        UnsupportedQueryError: it is none of which rows could be released.
+    """
+    from sqlglot import exp
+
+    plan = made.plan
+    tables = {source.name for source in plan.scope.tables.values()}
+    bare = all(isinstance(key.expression, exp.Column) for key in plan.request.keys)
+    clauses = ("where", "limit", "offset")
+    if (
+        len(tables) != 1
+        or len(plan.scope.tables) != 1
+        or not bare
+        or not plan.request.keys
+        or len(plan.chain.levels) > 1
+        or any(a.states != (-1,) for a in plan.aggregates)
+        or any(plan.final.args.get(clause) is not None for clause in clauses)
+    ):
+        raise UnsupportedQueryError(
+            "Cells release rows of one table: name its columns, and a condition of WHERE.",
+            text=plan.statement.text,
+            start=0,
+        )
+    shown = commons.tables[tables.pop()]
+    if not any(key.expression.name in shown.schema.quasi for key in plan.request.keys):
+        raise UnsupportedQueryError(
+            "A release shows at least one column by which people can be found (role 'quasi').",
+            text=plan.statement.text,
+            start=0,
+        )
+    layout = replace(made.layout, keys=(*made.layout.keys, _DEMAND, _DEMAND))
+    return replace(made, layout=layout, shown=shown)
+
+
+def demands_of(made: Blueprint, records: Records) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The k and l that rows were sent with."""
+    decoded = made.layout.decode(records, (), ())
+    first = len(made.layout.keys) - 2
+    k, l = (decoded[f"g{first + i}"].to_numpy() for i in (0, 1))  # noqa: E741
+    return np.maximum(k, records["k"]), np.maximum(l, records["l"])
+
+
+def release_rows(made: Blueprint, found: Records) -> tuple[pa.Table, dict[str, Any]]:
+    """Divide rows into classes, pass them through the door, and say what was kept.
+
+    Where nothing can be kept no row leaves, and nobody but the asker learns of it.
+    """
+    from halfmask.anonymize.run import anonymize
+
+    names = made.names
+    try:
+        table = _pooled(made, found)
+        release = anonymize(
+            table,
+            *_promises(made),
+            method=made.terms.release,
+            seed=0,
+            on_infeasible="suppress",
+        )
+    except (PrivacyError, InputError):
+        nothing = pa.table({name: pa.array([], pa.string()) for name in names})
+        return nothing, {"format": "halfmask.release/1", "verdicts": [], "notes": [NOBODY]}
+    rows = sort_rows(release.to_arrow().select(names))
+    document = release.to_dict()
+    document["columns"] = [c for c in document["columns"] if c["name"] in names]
+    return rows, document
+
+
+def sort_rows(rows: pa.Table) -> pa.Table:
+    """Rows in the order of what they show: any other could tell what they showed before."""
+    return rows.sort_by([(name, "ascending") for name in rows.column_names])
+
+
+def join_rows(tables: Sequence[pa.Table]) -> pa.Table:
+    """The releases of several groups of cells as one; classes only grow by that."""
+    whole = []
+    for table in tables:
+        differs = [
+            field.name
+            for field in table.schema
+            if any(other.schema.field(field.name).type != field.type for other in tables)
+        ]
+        for name in differs:
+            at = table.column_names.index(name)
+            table = table.set_column(at, name, table[name].cast(pa.string()))
+        whole.append(table)
+    return sort_rows(pa.concat_tables(whole))
+
+
+def _pooled(made: Blueprint, found: Records) -> Table:
+    """Everybody's row and demands, as a table that the last cell holds for a moment."""
+    from halfmask.engines.read import read
+    from halfmask.table.schema import Schema
+
+    assert made.shown is not None  # noqa: S101 - the caller looked
+    layout = made.layout
+    # One order, however cells merged: the same rows give the same release.
+    found = found[np.argsort(found["key"], kind="stable")]
+    decoded = layout.decode(found, (), ())
+    columns = {name: decoded[f"g{i}"] for i, name in enumerate(made.names)}
+    k, l = demands_of(made, found)  # noqa: E741
+    columns |= {_K: pa.array(k), _L: pa.array(l)}
+    rows = pa.table(columns).take(pa.array(np.repeat(np.arange(len(found)), layout.people(found))))
+    declared = made.shown.schema.columns
+    policy: Mapping[str, str] = {"k": _K, "l": _L} if made.diverse else {"k": _K}
+    schema = Schema({name: declared[name] for name in made.names}, policy=policy)
+    return read(rows if made.diverse else rows.drop_columns([_L]), schema)
+
+
+def _promises(made: Blueprint) -> list[Any]:
+    """What the asker promises everybody, beside what people demand for themselves."""
+    from halfmask.models import KAnonymity, LDiversity
+
+    k, l = made.plan.request.guarantees[0]  # noqa: E741
+    return [KAnonymity(k), *(LDiversity(l, name) for name in made.diverse if l > 1)]

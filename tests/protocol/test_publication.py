@@ -1,0 +1,377 @@
+"""A release of rows from cells: the center's release, everybody's demands, and who would pry."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from tests.protocol.test_faults import killed
+from tests.protocol.town import NOW, Town, row
+
+import halfmask as hm
+from halfmask.errors import ParameterError, UnsupportedQueryError
+from halfmask.protocol.blueprint import blueprint
+from halfmask.protocol.commons import RELEASES, Policy, Terms, commons_from, permits_row
+from halfmask.protocol.contribution import contribution
+from halfmask.protocol.layout import combine_records
+from halfmask.protocol.messages import Contribute, read_reply, read_request
+from halfmask.protocol.parties.relay import Relay
+from halfmask.protocol.publication import demands_of, join_rows, release_rows, release_text
+from halfmask.protocol.store.relay_sqlite import RelayStore
+from halfmask.protocol.store.vault import MemoryCellStore
+from halfmask.protocol.transport import drive
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TREE = {"east": ["w", "x"], "west": ["y", "z"]}
+COLUMNS = {
+    "age": {"type": "integer", "role": "quasi"},
+    "town": {"role": "quasi", "values": list("wxyz"), "hierarchy": {"tree": TREE}},
+    "illness": {"role": "sensitive"},
+    "number": {"type": "integer", "role": "sensitive"},
+}
+COMMONS = commons_from({"tables": {"people": {"columns": COLUMNS}}})
+TERMS = Terms(partition=8, frame=16, room=64, release="mondrian")
+TEXT = release_text(COMMONS, ["age", "town", "number"], k=3)
+Person = dict[str, Any]
+
+
+def drawn(seed: int, count: int) -> list[Person]:
+    """People whose numbers are all different, so that a row can be told to be theirs."""
+    random = np.random.default_rng(seed)
+    return [
+        {
+            "age": int(random.integers(18, 90)),
+            "town": "wxyz"[int(random.integers(0, 4))],
+            "illness": ["flu", "gout", "none"][int(random.integers(0, 3))],
+            "number": 1000 + i,
+            "k": int(random.choice([1, 2, 4, 6])),
+            "l": int(random.choice([1, 2, 3])),
+        }
+        for i in range(count)
+    ]
+
+
+def central(people: list[Person], names: list[str], method: str) -> Any:
+    """What a trusted center would release of the pooled rows."""
+    rows = pa.Table.from_pylist([{n: p[n] for n in (*names, "k", "l")} for p in people])
+    roles = {n: {x: y for x, y in COLUMNS[n].items() if x in ("role", "hierarchy")} for n in names}
+    table = hm.read(rows, {"columns": roles, "policy": {"k": "k", "l": "l"}})
+    return hm.anonymize(table, hm.KAnonymity(3), method=method, on_infeasible="suppress", seed=0)
+
+
+def as_set(rows: pa.Table) -> Counter[tuple[Any, ...]]:
+    return Counter(tuple(r.values()) for r in rows.to_pylist())
+
+
+def covers(shown: dict[str, Any], person: Person) -> bool:
+    low, _, high = str(shown["age"]).partition("-")
+    above = {
+        "*",
+        person["town"],
+        *(name for name, below in TREE.items() if person["town"] in below),
+    }
+    wide = shown["age"] == "*" or int(low) <= person["age"] <= int(high or low)
+    return wide and shown["town"] in above
+
+
+def check(rows: list[dict[str, Any]], people: list[Person], floor: int = 3) -> None:
+    """Everybody's own k and l, counted person by person; and no row of anybody else."""
+    by_number = {p["number"]: p for p in people}
+    assert len({r["number"] for r in rows}) == len(rows)
+    sizes = Counter((r["age"], r["town"]) for r in rows)
+    for shown in rows:
+        person = by_number[shown["number"]]
+        company = sizes[shown["age"], shown["town"]]
+        assert company >= max(floor, person["k"], person["l"])  # numbers are all different
+        assert covers(shown, person)
+
+
+@pytest.mark.parametrize("method", RELEASES)
+def test_cells_release_what_a_trusted_center_would(method: str) -> None:
+    names = ["age", "town", "number"]
+    for seed in range(4):
+        people = drawn(seed, 40)
+        people[0]["k"] = 90  # more than there are: left out
+        people[1]["k"] = None  # states nothing: sends nothing
+        terms = Terms(partition=16, frame=32, room=64, release=method)
+        found = Town(people, COMMONS, terms).ask(TEXT) if seed == 0 else None
+        made = blueprint(COMMONS, TEXT, Terms(release=method))
+        given = [
+            contribution(
+                made,
+                {"people": row(COMMONS, p)},
+                None if p["k"] is None else Policy(p["k"], p["l"]),
+            ).record
+            for p in people
+        ]
+        records = made.layout.read(b"".join(given))
+        rows, document = release_rows(made, combine_records(made.layout, records))
+        # All methods but mondrian break ties by the order of rows: cells have the one of records.
+        merged = combine_records(made.layout, records)
+        order = made.layout.decode(merged, (), ())["g2"].to_pylist()
+        stated = [next(p for p in people if p["number"] == number) for number in order]
+        if method == "mondrian":
+            stated.sort(key=lambda p: p["number"])
+        assert as_set(rows) == as_set(central(stated, names, method).to_arrow().select(names))
+        assert rows.num_rows == 38
+        check(rows.to_pylist(), stated)
+        assert {v["model"] for v in document["verdicts"]} >= {"k-anonymity", "personal k-anonymity"}
+        assert all(v["holds"] for v in document["verdicts"])
+        if found is not None:
+            assert found[0].rows == rows
+            assert found[0].contributions == 40
+
+
+def test_equal_rows_with_other_demands_stay_apart() -> None:
+    people = [
+        {"age": 30, "town": "x", "illness": "flu", "number": 1, "k": k, "l": 1}
+        for k in (1, 5, 1, 4)
+    ]
+    text = release_text(COMMONS, ["age", "illness"], k=3)
+    made = blueprint(COMMONS, text, TERMS)
+    given = [contribution(made, {"people": row(COMMONS, p)}, Policy(p["k"])).record for p in people]
+    merged = combine_records(made.layout, made.layout.read(b"".join(given)))
+    k, _ = demands_of(made, merged)
+    assert sorted(zip(k.tolist(), made.layout.people(merged).tolist(), strict=True)) == [
+        (1, 2), (4, 1), (5, 1),
+    ]  # fmt: skip
+    # Whoever asks for five is left out, for there are four; the other three would be too few for
+    # whoever asks for four, so that those two go.
+    rows, _ = release_rows(made, merged)
+    assert rows.num_rows == 0
+    rows, document = release_rows(made, merged[k == 1])
+    assert (rows.num_rows, document["verdicts"]) == (0, [])
+
+
+def test_the_order_of_rows_tells_nothing_that_they_do_not_show() -> None:
+    people = drawn(3, 30)
+    shown = []
+    for turned in (people, people[::-1]):
+        made = blueprint(COMMONS, TEXT, TERMS)
+        given = [
+            contribution(made, {"people": row(COMMONS, p)}, Policy(p["k"], p["l"])).record
+            for p in turned
+        ]
+        rows, _ = release_rows(
+            made, combine_records(made.layout, made.layout.read(b"".join(given)))
+        )
+        shown.append(rows)
+    assert shown[0] == shown[1]
+    listed = [tuple(r.values()) for r in shown[0].to_pylist()]
+    assert listed == sorted(listed)
+
+
+def test_the_asker_promises_l_and_k_on_top() -> None:
+    people = [p | {"k": 1, "l": 1} for p in drawn(8, 30)]
+    text = release_text(COMMONS, ["age", "town", "illness"], k=6, l=2)
+    assert text.endswith('GUARANTEE k = 6, l = 2 OF "illness"')
+    found = Town(people, COMMONS, TERMS).ask(text)
+    assert found is not None
+    classes: dict[Any, list[str]] = {}
+    for r in found[0].rows.to_pylist():
+        classes.setdefault((r["age"], r["town"]), []).append(r["illness"])
+    assert sum(map(len, classes.values())) == 30
+    assert len(classes) > 1
+    assert all(len(c) >= 6 and len(set(c)) >= 2 for c in classes.values())
+
+
+# -- the relay
+
+
+def transcript(people: list[Person]) -> list[tuple[bytes, bytes]]:
+    seen: list[tuple[bytes, bytes]] = []
+    town = Town(people, COMMONS, TERMS)
+
+    def tapped(data: bytes) -> bytes:
+        answer = town.raw(data)
+        seen.append((data, answer))
+        return answer
+
+    town.send = tapped
+    question = town.question(TEXT)
+    town.gather(question)
+    town.work()
+    assert drive(town.asker.collect(question), town.send) is not None
+    return seen
+
+
+def test_the_relay_sees_no_value_and_the_same_whoever_the_people_are() -> None:
+    canary = [
+        p | {"age": 7_700_000 + i, "number": 555_000_111 + i} for i, p in enumerate(drawn(1, 9))
+    ]
+    equal = [drawn(2, 1)[0]] * 9
+    refusing = [p | {"k": None} for p in drawn(4, 9)]
+    demanding = [p | {"k": 50} for p in drawn(5, 9)]  # nothing can be released
+    shapes = []
+    for people in (canary, equal, refusing, demanding):
+        seen = transcript(people)
+        shapes.append([
+            (type(read_request(q)).__name__, len(q), type(read_reply(a)).__name__, len(a))
+            for q, a in seen
+        ])  # fmt: skip
+        whole = b"".join(q + a for q, a in seen)
+        for person in people:
+            for number in (person["age"], person["number"]):
+                if number > 10**6:
+                    assert number.to_bytes(4, "little") not in whole
+                    assert str(number).encode() not in whole
+    assert shapes[0] == shapes[1] == shapes[2] == shapes[3]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
+def test_a_relay_killed_at_every_step_gives_the_same_release(tmp_path: Path) -> None:
+    path = tmp_path / "relay.sqlite"
+    people = [p | {"k": 3, "l": 1} for p in drawn(6, 6)]
+    right = Town(people, COMMONS, Terms("tree", 3, 16, 12, release="mondrian")).ask(TEXT)
+    assert right is not None
+    assert right[0].rows.num_rows == 6
+    town = Town(
+        people, COMMONS, Terms("tree", 3, 16, 12, release="mondrian"), store=RelayStore(path)
+    )
+    seeks = 0
+
+    def restarting(data: bytes) -> bytes:
+        nonlocal seeks
+        town.store.stop()
+        kind, statement = type(read_request(data)).__name__, 0
+        seeks += kind == "Seek"
+        speechless = kind != "Seek" or seeks % 3 == 0
+        while killed(path, data, town.clock, statement, speechless=speechless):
+            statement += 1
+        town.store = RelayStore(path)
+        town.relay = Relay(town.store, attempts=10**6)
+        return town.raw(data)
+
+    town.send = restarting
+    question = town.question(TEXT)
+    town.gather(question)
+    found = None
+    for turn in range(40):
+        if drive(town.cells[turn % 6].work(town.clock), town.send) is None:
+            found = drive(town.asker.collect(question), town.send)
+            town.clock += 31
+        if found is not None:
+            break
+    assert found is not None
+    assert found[0].rows == right[0].rows
+    assert found[0].document["verdicts"] == right[0].document["verdicts"]
+
+
+# -- the asker, and what a person demands
+
+
+def sent(policy: Policy | None, text: str = TEXT, **values: Any) -> tuple[int | None, str]:
+    person = {"age": 30, "town": "x", "illness": "flu", "number": 1} | values
+    made = blueprint(COMMONS, text, TERMS)
+    given = contribution(made, {"people": row(COMMONS, person)}, policy)
+    return given.level, given.reason
+
+
+def test_who_contributes_a_row() -> None:
+    assert sent(Policy(3)) == (0, "contributed")
+    assert sent(Policy(10**6, 50)) == (0, "contributed")  # the demand travels along
+    assert sent(None)[1] == "no policy"
+    assert sent(Policy(columns={"age": (3, 1)}))[1] == "no policy"
+    assert sent(Policy(columns={"age": (3, 1), "town": (2, 1), "number": (2, 1)}))[0] == 0
+    # Nobody keeps an l of a column that is no sensitive one, or is not shown.
+    assert sent(Policy(3, columns={"age": (3, 2)}))[1] == "no level satisfies the policy"
+    hidden = release_text(COMMONS, ["age", "town"], where="illness = 'flu'", k=3)
+    assert sent(Policy(3, 2), hidden)[1] == "no level satisfies the policy"
+    assert sent(Policy(3), hidden) == (0, "contributed")
+    assert sent(Policy(3), hidden, illness="gout")[1] == "the condition is not met"
+    assert sent(Policy(3, 2), release_text(COMMONS, ["age", "town"], k=3)) == (0, "contributed")
+    assert (
+        sent(Policy(3), town="elsewhere")[1] == "a value is too long or outside the common values"
+    )
+
+
+def test_a_person_with_several_rows_stays_out() -> None:
+    made = blueprint(COMMONS, TEXT, TERMS)
+    one = row(COMMONS, {"age": 30, "town": "x", "illness": "flu", "number": 1})
+    given = contribution(made, {"people": pa.concat_tables([one, one])}, Policy(3))
+    assert given.level is None
+    assert "several rows" in given.reason
+
+
+@pytest.mark.parametrize(("policy", "k", "l", "right"), [
+    (Policy(5, 2), 5, 2, True),
+    (Policy(5, 2), 4, 2, False),
+    (Policy(5, 2), 5, 1, False),
+    (Policy(5, columns={"number": (7, 3)}), 7, 3, True),
+    (Policy(5, columns={"number": (7, 3)}), 7, 2, False),
+    (Policy(5, columns={"age": (5, 2)}), 9, 9, False),
+    (Policy(columns={"age": (2, 1)}), 9, 9, False),
+    (None, 9, 9, False),
+])  # fmt: skip
+def test_the_last_look_at_a_row(policy: Policy | None, k: int, l: int, right: bool) -> None:  # noqa: E741
+    assert permits_row(policy, COMMONS, TEXT, k, l) is right
+
+
+def test_the_door_of_a_cell_does_not_believe_what_sent_the_demands(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    town = Town([drawn(0, 1)[0] | {"k": 6, "l": 3}], COMMONS, TERMS)
+    monkeypatch.setattr(Policy, "demand", lambda _self, _touched: (1, 1))
+    question = town.question(TEXT)
+    drive(town.asker.ask(question), town.send)
+    cell = town.cells[0]
+    assert isinstance(next(cell.contribute(question, NOW)), Contribute)
+    assert isinstance(cell.home, MemoryCellStore)
+    assert [e.outcome for e in cell.home.log()] == ["the policy forbids it"]
+
+
+def test_a_second_release_and_a_count_get_nothing_more() -> None:
+    people = [p | {"k": 3, "l": 1} for p in drawn(9, 12)]
+    town = Town(people, COMMONS, TERMS)
+    first, second = town.ask(TEXT), town.ask(TEXT)
+    assert first is not None
+    assert second is not None
+    assert (first[0].rows.num_rows, second[0].rows.num_rows) == (12, 0)
+    fewer = town.ask(release_text(COMMONS, ["age", "town"], where="age > 20", k=3))
+    assert fewer is not None
+    assert fewer[0].rows.num_rows == 0
+
+
+def test_groups_of_cells_release_by_themselves_and_their_rows_are_joined() -> None:
+    people = [p | {"k": 3, "l": 1} for p in drawn(12, 24)]
+    town = Town(people, COMMONS, TERMS, groups=2)
+    found = town.ask(TEXT)
+    assert found is not None
+    assert len(found) == 2
+    whole, reason = town.asker.join_answers(TEXT, found)
+    assert reason == ""
+    assert whole is not None
+    assert whole.num_rows == 24
+    check(whole.to_pylist(), people)
+    texts = pa.table({"age": ["1-5"]})
+    assert join_rows([texts, pa.table({"age": [7]})])["age"].to_pylist() == ["1-5", "7"]
+
+
+@pytest.mark.parametrize("text", [
+    "SELECT age, COUNT(*) AS n FROM people GROUP BY age GUARANTEE k = 3 "
+    "THEN age -> 10 GUARANTEE k = 4",
+    "SELECT age, SUM(number) AS n FROM people GROUP BY age GUARANTEE k = 3",
+    "SELECT age + 1 AS older, COUNT(*) AS n FROM people GROUP BY age + 1 GUARANTEE k = 3",
+    "SELECT COUNT(*) AS n FROM people GUARANTEE k = 3",
+    "SELECT age, COUNT(*) AS n FROM people GROUP BY age LIMIT 3 GUARANTEE k = 3",
+    "SELECT number, COUNT(*) AS n FROM people GROUP BY number GUARANTEE k = 3",
+])  # fmt: skip
+def test_what_is_no_release_of_rows(text: str) -> None:
+    with pytest.raises(UnsupportedQueryError):
+        blueprint(COMMONS, text, TERMS)
+
+
+@pytest.mark.parametrize("given", [
+    {"columns": ["age", "height"]}, {"columns": ["age"], "table": "animals"},
+    {"columns": ["age"], "l": 2},
+])  # fmt: skip
+def test_questions_for_rows_that_cannot_be(given: dict[str, Any]) -> None:
+    columns = given.pop("columns")
+    with pytest.raises(ParameterError):
+        release_text(COMMONS, columns, **given)
