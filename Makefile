@@ -12,11 +12,11 @@ unexport PYTHONDONTWRITEBYTECODE
 KERNELS := $(or $(NUMBA_CACHE_DIR),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/halfmask/kernels)
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test check lint type layers unit fmt bench data lock clean
+.PHONY: help demo test check lint type layers unit thorough fmt bench data lock clean
 
 # List what can be made.
 help:
-	@awk '/^# /{about=substr($$0, 3)} /^[a-z]+:/{split($$1, name, ":"); printf "make %-8s %s\n", name[1], about}' $(MAKEFILE_LIST)
+	@awk '/^# /{about=substr($$0, 3)} /^[a-z]+:/{split($$1, name, ":"); printf "make %-9s %s\n", name[1], about}' $(MAKEFILE_LIST)
 
 # The environment to run halfmask; the stamp is written last.
 $(VENV)/.run: requirements.txt pyproject.toml scripts/setup.sh
@@ -57,6 +57,10 @@ layers: $(VENV)/.dev
 # Run the tests.
 unit: $(VENV)/.dev
 	NUMBA_CACHE_DIR="$(KERNELS)" $(BIN)/python -m pytest -q -n auto --dist worksteal
+
+# Run the tests with all random examples, draws and steps.
+thorough: $(VENV)/.dev
+	HYPOTHESIS_PROFILE=thorough $(MAKE) --no-print-directory unit
 
 # Format the code and mend what the linter can.
 fmt: $(VENV)/.dev

@@ -1,4 +1,4 @@
-"""What all tests share: where the real tables stand, and hypothesis without a deadline."""
+"""What all tests share: where the real tables stand, and how much hypothesis tries."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from effort import examples
 from hypothesis import settings
 
 import halfmask as hm
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # Compiled kernels make the first call slow.
-settings.register_profile("halfmask", deadline=None, max_examples=60)
+settings.register_profile("halfmask", deadline=None, max_examples=examples(60))
 settings.load_profile("halfmask")
 
 QUIET = [

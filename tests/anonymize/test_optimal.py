@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -159,7 +160,9 @@ CASES = {
     ),
 }
 
-RELAXED = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+RELAXED = settings(
+    max_examples=examples(80), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -202,7 +205,7 @@ AGAINST = {
 
 @pytest.mark.parametrize("search", [optimal.scan, optimal.branch], ids=["scan", "branch"])
 @pytest.mark.parametrize("case", AGAINST)
-@settings(RELAXED, max_examples=40)
+@settings(RELAXED, max_examples=examples(40))
 @given(table=tables(), suppression=st.sampled_from([0.0, 0.1, 0.25, 0.6, 1.0]))
 def test_against_the_original_table_the_optimum_is_exhaustive_too(search, case, table, suppression):
     rows, quasi, trees = table
@@ -218,7 +221,7 @@ def test_against_the_original_table_the_optimum_is_exhaustive_too(search, case, 
 
 @pytest.mark.parametrize("case", ["k", "t"])
 @pytest.mark.parametrize("metric", list(METRICS))
-@settings(RELAXED, max_examples=30)
+@settings(RELAXED, max_examples=examples(30))
 @given(table=tables(), suppression=st.sampled_from([0.0, 0.2, 1.0]))
 def test_every_metric_reaches_its_own_optimum(metric, case, table, suppression):
     rows, quasi, trees = table

@@ -10,6 +10,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -83,7 +84,7 @@ def sets(size=3):
 
 
 @given(rows_of_people)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_classes_and_risks(rows):
     found = hm.assess(table(rows))
     classes = groups(rows, QUASI)
@@ -109,7 +110,7 @@ def test_classes_and_risks(rows):
 
 
 @given(rows_of_people)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_columns_sets_and_advice(rows):
     found = hm.assess(table(rows))
     for one in found.columns:
@@ -147,7 +148,7 @@ def minimal_sets(rows, row):
 
 
 @given(rows_of_people)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_special_uniques(rows):
     whole = table(rows)
     found = hm.assess(whole).special
@@ -179,7 +180,7 @@ def test_special_uniques(rows):
 
 
 @given(rows_of_people)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_disclosure_and_criteria(rows):
     found = hm.assess(table(rows))
     classes = groups(rows, QUASI)

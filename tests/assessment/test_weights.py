@@ -7,6 +7,7 @@ from math import comb
 
 import numpy as np
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -89,7 +90,7 @@ surveys = st.lists(
 
 
 @given(surveys, st.lists(st.sampled_from([1.0, 2.5, 8.0, 19.75]), min_size=7, max_size=7))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_people_with_several_rows_stand_for_their_weight_once(rows, each):
     weight = dict(zip("abcdefg", each, strict=True))
     who, one, two, _ = zip(*rows, strict=True)

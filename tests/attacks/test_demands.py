@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -647,7 +648,7 @@ def with_all(table: hm.Table, given: list[dict[str, Any]]) -> hm.Table:
     return table
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(worlds())
 def test_every_published_person_has_the_strictest_of_all_sources(
     world: tuple[hm.Table, list[dict[str, Any]]],
@@ -669,7 +670,7 @@ def test_every_published_person_has_the_strictest_of_all_sources(
             assert len({r[name] for r in peers}) >= wanted
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(worlds(), sources(), st.sampled_from(["pay", "ill"]))
 def test_one_source_or_one_column_more_never_asks_less(
     world: tuple[hm.Table, list[dict[str, Any]]], more: dict[str, Any], column: str
@@ -689,7 +690,7 @@ def test_one_source_or_one_column_more_never_asks_less(
         assert both.tolist() == plain
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(worlds(), st.sampled_from([(), ("pay",), ("ill",), ("pay", "ill")]))
 def test_answers_take_in_whom_the_oracle_lets_in(
     world: tuple[hm.Table, list[dict[str, Any]]], asked: tuple[str, ...]

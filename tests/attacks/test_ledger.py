@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import csv, parquet
@@ -347,7 +348,7 @@ def _holds(condition: str, g: int, h: int, x: int) -> bool:
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "reference"])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(rows=rows_of_people, wheres=conditions)
 def test_no_combination_of_answers_is_about_fewer_than_k_people(
     rows: list[tuple[int, int, int]], wheres: list[str], engine: str

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -44,14 +45,14 @@ tables = st.lists(
 ).filter(lambda table: sum(map(sum, table)) > 0)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(tables, st.sampled_from(["published", "khiops11"]))
 def test_tiny_categorical_tables_reach_the_optimum(contingency, table, form):
     observed = contingency(table)
     assert optimize_grid(observed, criterion=form).cost == pytest.approx(least(observed, form))
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=1, max_size=40))
 def test_tiny_mixed_grids_of_three_variables_reach_the_optimum(rows):
     codes = np.array(rows, dtype=np.int32)

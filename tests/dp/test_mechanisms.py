@@ -104,9 +104,9 @@ def test_nationality_example() -> None:
     # coclustering.md 4: weight exp(epsilon K / 2) with counts K
     counts, epsilon = np.array([5, 3, 2, 0]), Fraction(1)
     sampler = repeatable(10)
-    picks = [Exponential(epsilon).choose(counts, sampler) for _ in range(8000)]
+    picks = [Exponential(epsilon).choose(counts, sampler) for _ in range(4000)]
     weights = np.exp(counts / 2)
-    assert np.bincount(picks) / 8000 == pytest.approx(weights / weights.sum(), abs=0.03)
+    assert np.bincount(picks) / 4000 == pytest.approx(weights / weights.sum(), abs=0.03)
 
 
 def test_stable_groups_hide_a_lonely_person() -> None:
@@ -141,7 +141,7 @@ def test_count_tree_finds_quantiles() -> None:
 
 def test_count_tree_variance_is_stated() -> None:
     tree = CountTree(Fraction(1), levels=2, branching=4)
-    runs = np.array([tree.apply(np.zeros(16, np.int64), repeatable(i)) for i in range(1000)])
+    runs = tree.apply(np.zeros((1000, 16), np.int64), repeatable(0))
     # Least squares: an upper node has 4/5 of its own variance, l of its four children
     # l (5 - l) / 5. Edge 6 is one upper node and two children of the next; edge 16 is four nodes.
     assert runs[:, 6].var() == pytest.approx((0.8 + 1.2) * tree.noise.variance, rel=0.2)

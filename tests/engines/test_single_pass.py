@@ -12,6 +12,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
@@ -52,7 +53,7 @@ def _found(engine: DuckDB | Reference, request: Request) -> dict[str | None, tup
     }
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["a", "b", None]), st.none() | st.integers(0, 5)),
@@ -120,7 +121,7 @@ def _written_once(values: list[object]) -> set[str]:
 
 
 @pytest.mark.parametrize("kind", VALUES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(data=st.data())
 def test_every_kind_of_value_is_counted_as_by_hand(kind: str, data: st.DataObject) -> None:
     of, known = VALUES[kind]

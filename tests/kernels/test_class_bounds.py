@@ -7,6 +7,7 @@ from itertools import combinations
 import numpy as np
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -40,7 +41,7 @@ def test_entropies_are_those_of_the_best_and_the_worst_rows(counts, data):
     assert filled(np.sort(counts), size) == pytest.approx((min(bits), max(bits)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 30), st.integers(1, 4))
 def test_sums_over_classes_agree_with_numpy(seed, distinct, classes):
     random = np.random.default_rng(seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -33,7 +34,7 @@ kinds = st.lists(st.sampled_from(["categorical", "numeric"]), min_size=2, max_si
 forms = st.sampled_from(["published", "khiops11"])
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.integers(0, 10**6), kinds, forms)
 def test_every_merge_of_a_path_changes_the_cost_as_said(seed, kinds, form):
     observed, grid = case(seed, kinds)
@@ -44,7 +45,7 @@ def test_every_merge_of_a_path_changes_the_cost_as_said(seed, kinds, form):
     assert all(int(side.max()) == 0 for side in path.partition(len(path.steps)))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.integers(0, 10**6), kinds, forms)
 def test_the_first_merge_is_the_best_of_all_pairs(seed, kinds, form):
     observed, grid = case(seed, kinds)
@@ -61,7 +62,7 @@ def test_the_first_merge_is_the_best_of_all_pairs(seed, kinds, form):
         assert path.costs[1] == pytest.approx(min(costs), abs=1e-8)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.integers(0, 10**6), kinds.map(lambda rest: ["categorical", *rest]), forms)
 def test_moves_change_the_cost_as_said_and_leave_no_better_move(seed, kinds, form):
     observed, grid = case(seed, kinds)
@@ -82,7 +83,7 @@ def test_moves_change_the_cost_as_said_and_leave_no_better_move(seed, kinds, for
             assert judge.cost((renumber(moved), *grid[1:])) >= after - 1e-7
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.integers(0, 10**6), kinds.map(lambda rest: ["numeric", *rest]), forms)
 def test_intervals_are_the_best_of_all(seed, kinds, form):
     observed, grid = case(seed, kinds)

@@ -7,6 +7,7 @@ from itertools import product
 
 import pyarrow.compute as pc
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -69,7 +70,7 @@ def fewest(rows, k):
     return best
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1)), min_size=3, max_size=6))
 def test_small_tables_are_solved_exactly(rows):
     people = hm.read(

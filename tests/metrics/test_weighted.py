@@ -7,6 +7,7 @@ from dataclasses import asdict
 import numpy as np
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -103,7 +104,7 @@ def same(one, two, at=""):
         assert one == two, at
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from(sorted(LABELS)))
 def test_counts_and_repeated_rows_give_the_same_figures(seed, kind):
     counted, rows, (order, _) = both_ways(seed, kind)
@@ -120,7 +121,7 @@ def test_counts_and_repeated_rows_give_the_same_figures(seed, kind):
     ).tolist()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(
     st.lists(st.tuples(st.floats(-50, 50), st.integers(0, 5)), min_size=1, max_size=12).filter(
         lambda held: any(count for _, count in held)

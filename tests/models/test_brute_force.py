@@ -10,6 +10,7 @@ from fractions import Fraction as F  # noqa: N817 - half of the oracle is fracti
 
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -243,7 +244,7 @@ def test_t_closeness_is_exact_even_on_the_threshold(distance, data, t, tie, miss
 
 
 @given(rows, st.sampled_from([ordered, hierarchical]))
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_distances_are_the_cheapest_transport(data, distance):
     from scipy.optimize import linprog
 

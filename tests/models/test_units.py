@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -61,7 +62,7 @@ def stood_for(inside, *, people):
 
 
 @given(rows, st.booleans(), st.integers(2, 9))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_weights_say_whom_rows_stand_for(data, people, k):
     groups = grouped(data)
     sizes = {q: stood_for(x, people=people) for q, x in groups.items()}

@@ -21,7 +21,7 @@ from halfmask.query.collect import collect
 from halfmask.query.planning import demands
 from halfmask.query.total import conversions, rows
 from halfmask.release import answer
-from halfmask.release import demands as watched
+from halfmask.release import demand_watch as watched
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 

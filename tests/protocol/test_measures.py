@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.protocol.town import COMMONS, Town
@@ -95,7 +96,7 @@ PERSON = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(st.lists(PERSON, min_size=1, max_size=25), st.sampled_from(MERGES))
 def test_medians_of_listed_values_are_those_of_a_trusted_center(people: Any, merge: Any) -> None:
     found = Town(people, GRADES, Terms(merge, 4, 5, 16)).ask(MEDIAN)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from effort import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.protocol.town import COMMONS, Town, sql
@@ -85,7 +86,7 @@ def test_network_merge_takes_n_iterations_and_n_n_plus_1_half_tasks_and_gives_2n
 KEYS = st.lists(st.integers(1, 30), max_size=16)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(KEYS, KEYS, st.integers(4, 6))
 def test_network_merge_sorts_and_combines_whatever_it_gets(
     one: list[int], two: list[int], n: int
@@ -98,7 +99,7 @@ def test_network_merge_sorts_and_combines_whatever_it_gets(
 SIDE = st.lists(st.integers(3, 12), max_size=4).map(lambda keys: [1, 2, *keys])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @example([1, 2, 12, 7, 8, 11], [1, 2, 3, 10, 6], [1, 2, 5, 4, 8, 10], [1, 2, 6, 9, 11, 4])
 @given(SIDE, SIDE, SIDE, SIDE)
 def test_network_merge_of_merged_partitions_leaves_no_key_in_two_places(
@@ -112,7 +113,7 @@ def test_network_merge_of_merged_partitions_leaves_no_key_in_two_places(
     assert content(merged) == content(partition(a + b + c + d, 2, 12))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(KEYS, KEYS, st.integers(2, 5))
 def test_swap_merge_gives_the_same(one: list[int], two: list[int], frame: int) -> None:
     sides = [iter(partition(keys, frame, 16)) for keys in (one, two)]
@@ -122,7 +123,7 @@ def test_swap_merge_gives_the_same(one: list[int], two: list[int], frame: int) -
     assert (content(merged) if merged else []) == expected
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(st.integers(1, 17).flatmap(lambda n: st.tuples(st.just(n), st.permutations(range(3 * n)))))
 def test_the_network_of_comparisons_sorts_frames(given: tuple[int, list[int]]) -> None:
     n, numbers = given

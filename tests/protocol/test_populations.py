@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from effort import THOROUGH, examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.protocol.town import COMMONS, GUARANTEES, Town, row, sql
@@ -55,7 +56,7 @@ def same(people: list[Person], text: str, terms: Terms) -> None:
     assert found[0].contributions == len(people)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(
     PEOPLE,
     st.sampled_from(MERGES),
@@ -69,7 +70,7 @@ def test_cells_answer_what_a_trusted_center_would(
     same(people, sql(semantics), Terms(merge, partition, frame, 40))
 
 
-POPULATIONS = 700
+POPULATIONS = 700 if THOROUGH else 240
 NUMBERED = commons_from(
     {
         "tables": {
@@ -200,7 +201,7 @@ def by_hand(people: list[Person]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
     return found
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(st.lists(PERSON, max_size=40), st.integers(1, 8), st.randoms())
 def test_groups_are_what_a_person_with_a_pencil_finds(
     people: list[Person], size: int, chance: Any
@@ -256,7 +257,7 @@ MIXED = commons_from(
 )
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(
     st.lists(
         st.fixed_dictionaries(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.protocol.town import COMMONS, Town, sql
@@ -67,7 +68,7 @@ def town(people: list[dict[str, Any]], terms: Terms) -> Town:
     return made
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(
     st.lists(PERSON, min_size=1, max_size=20),
     st.sampled_from(MERGES),

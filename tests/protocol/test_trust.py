@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.protocol.town import COMMONS, NOW, Town
@@ -497,7 +498,7 @@ def test_terms_out_of_range(terms: Terms) -> None:
 # -- fuzzing
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.binary(max_size=200))
 def test_random_bytes_never_break_the_relay(data: bytes) -> None:
     assert isinstance(read_reply(RELAY.raw(data)), Trouble) or read_request(data)
@@ -506,7 +507,7 @@ def test_random_bytes_never_break_the_relay(data: bytes) -> None:
             read(data)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.data())
 def test_damaged_messages_never_break_the_relay(data: st.DataObject) -> None:
     message = bytearray(data.draw(st.sampled_from(MESSAGES)))

@@ -8,6 +8,7 @@ from itertools import product
 import numpy as np
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
@@ -149,7 +150,7 @@ def _rank(vectors: list[np.ndarray]) -> int:
     return int(np.linalg.matrix_rank(np.array(vectors), tol=1e-7)) if vectors else 0
 
 
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 @given(atoms())
 def test_isolation_equals_brute_force(drawn: tuple[list[Atom], int, int]) -> None:
     given, k, answers = drawn

@@ -13,6 +13,7 @@ from itertools import combinations
 import numpy as np
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -81,7 +82,7 @@ def _is_fixed(matrix: np.ndarray, unknown: np.ndarray) -> bool:
 
 
 @pytest.mark.parametrize("semantics", ["selective", "complete", "complete-greedy"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(rows=populations())
 def test_no_set_of_fewer_than_k_people_is_derived(rows: pa.Table, semantics: str) -> None:
     table = hm.read(
@@ -128,7 +129,7 @@ def test_the_attack_finds_what_a_total_would_give_away() -> None:
     assert len(atoms) == 2
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(rows=populations())
 def test_what_is_said_of_the_withheld_reaches_k(rows: pa.Table) -> None:
     table = hm.read(
@@ -169,7 +170,7 @@ def _combined(matrix: np.ndarray, inside: list[int]) -> bool:
 
 @pytest.mark.parametrize("semantics", ["selective", "complete", "complete-greedy"])
 @pytest.mark.parametrize("having", ["", "HAVING SUM(salary) > 9000"])
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(rows=populations())
 def test_no_combination_of_sums_and_counts_is_made_of_too_few(
     rows: pa.Table, having: str, semantics: str

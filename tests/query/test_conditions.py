@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -90,7 +91,7 @@ MISSING = {"COUNT(b)": lambda a, b: (b is None,)}
 
 @given(ROWS, st.lists(st.sampled_from(list(FIGURES)), min_size=1, max_size=3, unique=True),
        st.integers(3, 5), st.sampled_from(["duckdb", "reference"]))  # fmt: skip
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_figures_are_shown_where_every_part_is_large_enough(
     rows: list[Any], asked: list[str], k: int, engine: str
 ) -> None:

@@ -6,6 +6,7 @@ import random
 
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -203,13 +204,13 @@ def ask(text: str) -> None:
     assert CANARY not in repr(answer)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(queries())
 def test_any_query(text: str) -> None:
     ask(text)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(queries(), st.randoms(use_true_random=False))
 def test_any_broken_query(text: str, rng: random.Random) -> None:
     words = text.split(" ")
@@ -231,13 +232,13 @@ def test_any_broken_query(text: str, rng: random.Random) -> None:
     ask(" ".join(words))
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(st.text(max_size=60))
 def test_any_text(text: str) -> None:
     ask(text)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.text(alphabet="GBOPMD=:;,->kl0123456789 agecity()AVGsalary\n", max_size=80))
 def test_any_text_in_the_papers_notation(text: str) -> None:
     ask("GB=" + text)
@@ -322,7 +323,7 @@ def good_queries(draw: st.DrawFn) -> str:
     )
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(good_queries())
 def test_good_queries_are_answered_alike_by_engine_and_reference(text: str) -> None:
     ask(text)

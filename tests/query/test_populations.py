@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -90,7 +91,7 @@ def selective_by_hand(people: list[Person]) -> dict[tuple[Any, ...], list[Person
     return published
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(populations())
 def test_selective_is_what_a_person_with_a_pencil_finds(people: list[Person]) -> None:
     answer = hm.query(table(people), sql("selective"), {"k": "k", "l": "l"}, recheck="rows")
@@ -104,7 +105,7 @@ def test_selective_is_what_a_person_with_a_pencil_finds(people: list[Person]) ->
 
 
 @pytest.mark.parametrize("semantics", ["selective", "complete", "complete-greedy"])
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(populations())
 def test_every_row_keeps_every_promise(semantics: str, people: list[Person]) -> None:
     with Session(table(people)) as session:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -54,7 +55,7 @@ def small_trees(draw: st.DrawFn) -> tuple[Groups, list[set[int]] | None]:
     ), values
 
 
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 @given(small_trees())
 def test_complete_equals_brute_force(tree: tuple[Groups, list[set[int]] | None]) -> None:
     groups, values = tree
@@ -86,7 +87,7 @@ def deep_chains(draw: st.DrawFn) -> tuple[Groups, list[set[int]] | None]:
     ), values
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(deep_chains())
 def test_complete_equals_brute_force_on_deep_chains(
     tree: tuple[Groups, list[set[int]] | None],
@@ -107,7 +108,7 @@ def test_complete_equals_one_program_of_the_whole_tree(
     assert choice.depth(groups) == trees.whole_program(groups)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(small_trees())
 def test_greedy_publishes_as_many_people_as_complete(
     tree: tuple[Groups, list[set[int]] | None],
@@ -120,7 +121,7 @@ def test_greedy_publishes_as_many_people_as_complete(
     assert greedy.depth(groups) <= best.depth(groups)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(small_trees())
 def test_selective_drops_nothing_below_a_published_row(
     tree: tuple[Groups, list[set[int]] | None],

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
@@ -164,7 +165,7 @@ def alike(left: Any, right: Any) -> bool:
     return bool(left == right)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(tables(), st.lists(expressions(), min_size=1, max_size=8))
 def test_no_expression_fails_and_all_mean_the_same(table: pa.Table, texts: list[str]) -> None:
     engine, reference = DuckDB({"t": table}), Reference({"t": table})
@@ -185,7 +186,7 @@ def test_no_expression_fails_and_all_mean_the_same(table: pa.Table, texts: list[
 FIGURES = ("COUNT", "SUM", "AVG", "MIN", "MAX", "VARIANCE", "STDDEV_POP", "MEDIAN")
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(tables(), st.data())
 def test_no_figure_fails(table: pa.Table, data: st.DataObject) -> None:
     draw = data.draw

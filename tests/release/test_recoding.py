@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -94,7 +95,7 @@ def test_full_domain_means_one_step(lab):
     assert repr(two) == "Recoding(age, zip; 2 steps)"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_tuples_fall_into_the_classes_whose_labels_are_all_theirs(data):
     columns = data.draw(st.integers(1, 4))

@@ -21,6 +21,19 @@ def service(tmp_path):
 @pytest.fixture
 def opened(service):
     """The service with the small table, roles as a person would set them."""
+    return _with_table(service)
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory):
+    """The same for questions that are all refused and change nothing."""
+    from serving import served
+
+    with served(tmp_path_factory.mktemp("guarded") / "private") as made:
+        yield _with_table(made)
+
+
+def _with_table(service):
     from serving import PEOPLE
 
     assert service.upload(PEOPLE)["ok"]

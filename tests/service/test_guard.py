@@ -35,9 +35,9 @@ ROUTES = [
 
 @pytest.mark.parametrize(("method", "path"), ROUTES, ids=lambda value: value)
 @pytest.mark.parametrize("token", [None, "", SECRET[:-1], SECRET + "x", "é"], ids=repr)
-def test_without_the_token_nothing_is_answered(opened, method, path, token):
+def test_without_the_token_nothing_is_answered(guarded, method, path, token):
     headers = {} if token is None else {TOKEN: token.encode("latin-1")}
-    reply = opened.client.request(method, path, headers=headers)
+    reply = guarded.client.request(method, path, headers=headers)
     assert reply.status_code == 403
     assert reply.json()["code"] == "service.refused"
     assert SECRET not in reply.text
@@ -46,8 +46,8 @@ def test_without_the_token_nothing_is_answered(opened, method, path, token):
 @pytest.mark.parametrize(
     "path", ["//api/state", "/api", "/./api/state", "/API/state", "/%61pi/state", "/x", "/static"]
 )
-def test_another_way_to_write_an_address_needs_the_token_too(service, path):
-    assert service.client.get(path).status_code == 403
+def test_another_way_to_write_an_address_needs_the_token_too(guarded, path):
+    assert guarded.client.get(path).status_code == 403
 
 
 def test_the_token_in_an_address_or_a_cookie_is_no_token(service):
@@ -61,8 +61,8 @@ def test_the_token_in_an_address_or_a_cookie_is_no_token(service):
     ["evil.example", f"evil.example:{PORT}", "127.0.0.1", "127.0.0.1:1", f"127.0.0.2:{PORT}", ""],
 )
 @pytest.mark.parametrize("path", ["/", "/static/page.js", "/api/state"])
-def test_other_hosts_are_refused_even_with_the_token(service, host, path):
-    assert service.call("GET", path, headers={"Host": host}).status_code == 403
+def test_other_hosts_are_refused_even_with_the_token(guarded, host, path):
+    assert guarded.call("GET", path, headers={"Host": host}).status_code == 403
 
 
 @pytest.mark.parametrize("host", [f"127.0.0.1:{PORT}", f"localhost:{PORT}"])
@@ -99,11 +99,11 @@ def test_on_all_addresses_numbers_are_taken_and_names_are_not(names, host, taken
     ],
     ids=str,
 )
-def test_other_origins_are_refused_even_with_the_token(opened, headers):
-    assert opened.call("GET", "/api/state", headers=headers).status_code == 403
-    assert opened.call("POST", "/api/assess", json={}, headers=headers).status_code == 403
-    url = opened.call("POST", "/api/links", json={"file": "schema.toml"}).json()["url"]
-    assert opened.client.get(url, headers=headers).status_code == 403
+def test_other_origins_are_refused_even_with_the_token(guarded, headers):
+    assert guarded.call("GET", "/api/state", headers=headers).status_code == 403
+    assert guarded.call("POST", "/api/assess", json={}, headers=headers).status_code == 403
+    url = guarded.call("POST", "/api/links", json={"file": "schema.toml"}).json()["url"]
+    assert guarded.client.get(url, headers=headers).status_code == 403
 
 
 def test_its_own_origin_is_taken(service):

@@ -135,7 +135,7 @@ def test_audit_fails_where_the_noise_is_broken(method, make_views, monkeypatch) 
 
     monkeypatch.setattr(DiscreteLaplace, "apply", broken)
     monkeypatch.setattr(dp_cocluster, "DRAWN", 2000)
-    assert _audit(method, make_views, 1, 160 if method == "dp-cocluster" else 400) > 1
+    assert _audit(method, make_views, 1, 160 if method == "dp-cocluster" else 240) > 1
 
 
 @pytest.mark.parametrize("method", METHODS)

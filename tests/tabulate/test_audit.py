@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 import tabular_oracles as oracles
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -60,7 +61,7 @@ def test_published_figures_below_the_threshold_are_named():
     assert not audit.holds
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.data())
 def test_intervals_are_those_of_all_tables(data: st.DataObject):
     shape = data.draw(st.sampled_from([(2, 2), (2, 3), (3, 3), (2, 2, 2)]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -82,7 +83,7 @@ def test_keys_of_one_table_alone_are_said_to_be(town):
     assert any("whose average tells the counts" in note for note in release.notes)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(st.integers(2, 8), st.floats(0.3, 4.0), st.integers(0, 1))
 def test_the_noise_table_is_as_stated(maximum, variance, least):
     table = NoiseTable.of(variance=variance, maximum=maximum, least=least)

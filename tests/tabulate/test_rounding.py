@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 import tabular_oracles as oracles
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ from halfmask.errors import ParameterError, PrivacyError
 from halfmask.tabulate.rounding import round_controlled, round_randomly
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(
     st.sampled_from([(3,), (2, 3), (4, 4), (2, 2, 3)]),
     st.integers(0, 2**32 - 1),

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,7 +48,7 @@ def test_worked_examples(amounts, rules, broken):
     assert bool(sensitive(amounts, **rules).cells[0]) is broken
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     st.lists(st.integers(0, 1000), min_size=1, max_size=7),
     st.integers(1, 100),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tabular_oracles as oracles
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
@@ -61,7 +62,7 @@ def test_without_margins_small_cells_alone_are_withheld():
 SQUARES = oracles.tables_up_to((2, 2), 8)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.integers(0, 3), min_size=4, max_size=4), st.integers(2, 3))
 def test_the_pattern_is_safe_and_the_cheapest_of_all(drawn, k):
     leaves = np.array(drawn).reshape(2, 2)

@@ -381,34 +381,34 @@ def quantile(
     below: NDArray[np.float64],
     edges: NDArray[np.float64],
     share: float,
-    reach: NDArray[np.float64],
-) -> tuple[float, float, float]:
+    reach: float | NDArray[np.float64],
+) -> NDArray[np.float64]:
     """The quantile and its interval, read off the noisy numbers of rows below each edge.
 
     Args:
-        below: noisy numbers of rows below each edge.
+        below: noisy numbers of rows below each edge; axes before the last are groups.
         edges: the public edges.
         share: which quantile.
         reach: per edge how far ``below`` less the wanted number of rows may be off.
+
+    Returns:
+        Value, low and high along the first axis.
     """
-    apart = below - share * below[-1]
-    # Rows below an edge do not fall from edge to edge: of the noisy ones, the best rising curve.
-    point = int(np.searchsorted(_rising(apart), 0.0))
-    low = int(np.searchsorted(_rising(apart + reach), 0.0))
-    high = int(np.searchsorted(_rising(apart - reach), 0.0))
-    last = len(edges) - 1
-    return (
-        float(edges[min(point, last)]),
-        float(edges[max(0, min(low, last) - 1)]),
-        float(edges[min(high, last)]),
-    )
+    apart, last = below - share * below[..., -1:], len(edges) - 1
+    point, low, high = (np.minimum(_first(apart + by), last) for by in (0.0, reach, -reach))
+    found: NDArray[np.float64] = edges[np.stack([point, np.maximum(low - 1, 0), high])]
+    return found
 
 
-def _rising(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Halfway between the least curve above that never falls, and the largest below."""
-    above = np.maximum.accumulate(values)
-    beneath = np.minimum.accumulate(values[::-1])[::-1]
-    found: NDArray[np.float64] = (above + beneath) / 2
+def _first(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The first edge from which they are not below 0.
+
+    Rows below an edge do not fall from edge to edge: of the noisy ones, a rising curve is taken,
+    halfway between the least curve above that never falls, and the largest below.
+    """
+    above = np.maximum.accumulate(values, axis=-1)
+    beneath = np.minimum.accumulate(values[..., ::-1], axis=-1)[..., ::-1]
+    found: NDArray[np.int64] = np.count_nonzero(above + beneath < 0, axis=-1)
     return found
 
 

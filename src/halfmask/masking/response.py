@@ -11,7 +11,6 @@ Source: Warner, "Randomized response", 1965; Kairouz, Oh, Viswanath, "Extremal m
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -22,6 +21,7 @@ from halfmask.dp.mechanisms import RandomizedResponse
 from halfmask.errors import InputError, ParameterError
 from halfmask.masking.mask import MaskStep, MaskWords, Outcome, one_column, register_mask
 from halfmask.models.verdict import number
+from halfmask.release.files import read_document
 from halfmask.release.masked import MaskedRelease
 from halfmask.release.responses import ResponseClaim, count_values, estimate_answers, listed_values
 from halfmask.table.document import Result
@@ -182,14 +182,7 @@ def read_responses(path: str | PathLike[str]) -> list[Mapping[str, Any]]:
     Raises:
         InputError: the file is no such report, or the release has no such column.
     """
-    file = Path(path)
-    try:
-        document = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        why = error.strerror or "no access"
-        raise InputError(f"The report {str(file)!r} cannot be read: {why}.") from error
-    except ValueError as error:
-        raise InputError(f"The report {str(file)!r} is not a JSON file.") from error
+    file, document = Path(path), read_document(path, "report")
     statement = document.get("statement") if isinstance(document, dict) else None
     found = statement.get("randomized") if isinstance(statement, dict) else None
     if not isinstance(found, list) or not found:

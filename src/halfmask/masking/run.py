@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +30,7 @@ from halfmask.models.needs import (
 from halfmask.models.verdict import Model, require_whole
 from halfmask.release.candidate import MaskedCandidate
 from halfmask.release.demands import SET_ASIDE, state_demands
+from halfmask.release.files import read_document
 from halfmask.release.masked import AnatomyClaim, drawn_copies, with_true_values
 from halfmask.release.partition import Perturbation
 from halfmask.release.recheck import recheck_models
@@ -319,14 +319,7 @@ def read_like(path: str | PathLike[str]) -> tuple[MaskStep, ...]:
     Raises:
         InputError: the file is no such report, or a step had a secret key that it does not hold.
     """
-    file = Path(path)
-    try:
-        document = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        why = error.strerror or "no access"
-        raise InputError(f"The release {str(file)!r} cannot be read: {why}.") from error
-    except ValueError as error:
-        raise InputError(f"The release {str(file)!r} is not a JSON file.") from error
+    file, document = Path(path), read_document(path, "release")
     known = isinstance(document, dict) and str(document.get("format", "")).startswith(FORMAT)
     if not known or not isinstance(document.get("steps"), list):
         raise InputError(f"{str(file)!r} is no report of a masked release: give its .json report.")

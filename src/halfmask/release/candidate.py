@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from halfmask.engines.request import Request
     from halfmask.models.m_invariance import MInvariance
     from halfmask.models.verdict import Model
-    from halfmask.release.demands import DemandsChoice, DemandWatch
+    from halfmask.release.demand_watch import DemandWatch
+    from halfmask.release.demands import DemandsChoice
     from halfmask.release.masked import Claim
     from halfmask.release.partition import Perturbation, RowPartition
     from halfmask.release.recoding import Recoding

@@ -241,6 +241,22 @@ def holds_metadata(path: str | PathLike[str]) -> bool:
     return table_kind(path) in (".parquet", ".feather", ".arrow")
 
 
+def read_document(path: str | PathLike[str], what: str) -> Any:
+    """What a JSON file holds, which ``what`` names in errors.
+
+    Raises:
+        InputError: it cannot be read, or is no JSON.
+    """
+    file = Path(path)
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        why = error.strerror or "no access"
+        raise InputError(f"The {what} {str(file)!r} cannot be read: {why}.") from error
+    except ValueError as error:
+        raise InputError(f"The {what} {str(file)!r} is not a JSON file.") from error
+
+
 def table_kind(path: str | PathLike[str]) -> str:
     """The kind of table that the name of a file asks for."""
     name = Path(path).name.lower()

@@ -29,7 +29,7 @@ from halfmask.models.needs import (
 from halfmask.models.verdict import require_number
 from halfmask.release.candidate import Candidate
 from halfmask.release.demands import state_demands
-from halfmask.release.files import private_file
+from halfmask.release.files import private_file, read_document
 from halfmask.release.labels import Label, encode_labels
 from halfmask.release.partition import as_type, label_texts
 from halfmask.release.recheck import count_published, recheck_models
@@ -457,14 +457,7 @@ def _save(recoding: Recoding, path: str | PathLike[str]) -> None:
 
 def _load(path: str | PathLike[str]) -> Recoding:
     """Read what ``save`` wrote."""
-    file = Path(path)
-    try:
-        document = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        why = error.strerror or "no access"
-        raise InputError(f"The recoding {str(file)!r} cannot be read: {why}.") from error
-    except ValueError as error:
-        raise InputError(f"The recoding {str(file)!r} is not a JSON file.") from error
+    file, document = Path(path), read_document(path, "recoding")
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise InputError(f"{str(file)!r} is not a recoding that this version reads ({FORMAT}).")
     damaged = InputError(f"The recoding {str(file)!r} is damaged: save it again.")

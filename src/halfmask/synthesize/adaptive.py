@@ -26,19 +26,15 @@ from halfmask.errors import ParameterError
 from halfmask.synthesize.inference import junction_tree
 from halfmask.synthesize.marginals import (
     CELLS,
-    GROUPS,
     ONES,
     MarginalsModel,
     PairSelection,
     count_columns,
-    group_mask,
     independent_columns,
-    join_small,
-    pool_small,
+    merge_values,
     rows_from,
     simplex,
     split_budget,
-    split_groups,
 )
 
 if TYPE_CHECKING:
@@ -91,14 +87,7 @@ def learn(
     many = ROUNDS_PER_COLUMN * len(views.sizes) if plan.ones == ONES else plan.rounds
     planned = rounds or many
     sigma = sqrt(noise(rest * (1 - CHOOSING) / planned, 1).variance)
-    groups = {
-        name: join_small(ones[name], max(rows / GROUPS, 12 * sigma))
-        if name in ordered
-        else pool_small(ones[name], 3 * sigma)
-        for name in views.sizes
-    }
-    groups = {name: split_groups(held, name, zeros) for name, held in groups.items()}
-    coarse = [{n: group_mask(mask, groups[n]) for n, mask in one.items()} for one in zeros]
+    groups, coarse = merge_values(ones, rows, sigma, ordered, zeros)
     search = TableSelection(views.grouped(groups), rows, rest, planned, cells, coarse)
     search.start(
         {n: np.bincount(groups[n], ones[n]).astype(np.float64) for n in groups},

@@ -286,14 +286,7 @@ def learn(
     if planned < 1:
         return independent_columns(views.sizes, ones, rows, zeros, cells)
     sigma = sqrt(noise(rest / planned, 1).variance)
-    groups = {
-        name: join_small(ones[name], max(rows / GROUPS, 12 * sigma))
-        if name in ordered
-        else pool_small(ones[name], 3 * sigma)
-        for name in views.sizes
-    }
-    groups = {name: split_groups(held, name, zeros) for name, held in groups.items()}
-    coarse = [{n: group_mask(mask, groups[n]) for n, mask in one.items()} for one in zeros]
+    groups, coarse = merge_values(ones, rows, sigma, ordered, zeros)
     search = PairSelection(views.grouped(groups), rows, rest, planned, cells, coarse)
     search.start(
         {n: np.bincount(groups[n], ones[n]).astype(np.float64) for n in groups},
@@ -319,6 +312,32 @@ def independent_columns(
         aims = [MarginalTarget((name,), table, 1.0) for name, table in kept.items()]
         beliefs = fit_beliefs(beliefs, aims, rows, steps=30)
     return MarginalsModel(beliefs, same, kept, round(rows), ())
+
+
+def merge_values(
+    ones: Mapping[str, Floats],
+    rows: float,
+    sigma: float,
+    ordered: Collection[str],
+    zeros: Sequence[Masks],
+) -> tuple[dict[str, Ints], list[dict[str, NDArray[np.bool_]]]]:
+    """Per column the group of each value, those too rare for the noise merged; ``zeros`` in them.
+
+    Args:
+        ones: noisy counts of each column.
+        rows: how many rows there are, about.
+        sigma: the noise of a cell that will be measured.
+        ordered: the columns whose neighboring codes are alike.
+        zeros: combinations that cannot occur, as per column the codes that are part of one.
+    """
+    found = {
+        name: join_small(counts, max(rows / GROUPS, 12 * sigma))
+        if name in ordered
+        else pool_small(counts, 3 * sigma)
+        for name, counts in ones.items()
+    }
+    groups = {name: split_groups(held, name, zeros) for name, held in found.items()}
+    return groups, [{n: group_mask(mask, groups[n]) for n, mask in one.items()} for one in zeros]
 
 
 def split_groups(groups: Ints, name: str, zeros: Sequence[Masks]) -> Ints:

@@ -347,10 +347,10 @@ def read_rows(
 def _written(texts: pa.Table, table: Table) -> dict[str, Incoming]:
     """How a text file wrote columns that a release writes in the same way."""
     split = (texts.schema.metadata or {})[text_file.DELIMITER].decode()
-    found = {}
+    names, found = set(texts.column_names), {}
     for field in table.arrow.schema:
         form, declared = "", False
-        if field.name in texts.column_names:
+        if field.name in names:
             form, declared = _form(texts[field.name], field.type, table.schema, field.name)
         if form or split != ",":
             kind = pa.string() if pa.types.is_dictionary(field.type) else field.type

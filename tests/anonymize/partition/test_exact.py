@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -68,7 +69,7 @@ def test_the_case_that_the_printed_bound_cuts_off():
 @given(
     rows=st.lists(st.tuples(st.integers(0, 20), st.integers(1, 4)), min_size=4, max_size=7),
 )
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_the_optimum_is_that_of_exhaustive_search(metric, rows):
     xs, ks = [x for x, _ in rows] + [21], [k for _, k in rows] + [2]
     far = np.abs(np.subtract.outer(xs, xs)).astype(float)
@@ -110,7 +111,7 @@ def test_a_larger_table_is_cut_first_and_says_so(thesis_adult):
     ids=st.lists(st.integers(0, 12), min_size=41, max_size=60),
     first=st.sampled_from([10, 20]),
 )
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_blocks_hold_whole_classes(ids, first):
     from halfmask.anonymize.partition.exact import _blocks
     from halfmask.anonymize.partition.methods import number_classes
@@ -203,7 +204,7 @@ def linked_rows(draw):
 
 @pytest.mark.parametrize("metric", SUMS)
 @given(given=linked_rows(), both=st.booleans())
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_the_optimum_with_values_and_links_is_that_of_exhaustive_search(metric, given, both):
     rows, links = given
     links = links if both else {}

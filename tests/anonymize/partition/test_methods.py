@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -73,7 +74,7 @@ def test_exact_keeps_the_l_and_t_that_people_state():
 
 @pytest.mark.parametrize("method", METHODS)
 @given(table=tables())
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_everybody_stands_among_as_many_as_they_ask_for(method, table):
     if method == "exact":
         table = only_k(table)  # else twice as many demands in a fifth of a second
@@ -84,7 +85,7 @@ def test_everybody_stands_among_as_many_as_they_ask_for(method, table):
 
 @pytest.mark.parametrize("method", HEURISTICS)
 @given(table=tables())
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_personal_l_and_t_are_kept_too(method, table):
     models = (OWN, hm.PersonalLDiversity("s"), hm.PersonalTCloseness("s"))
     release = hm.anonymize(table, *models, method=method, seed=1)
@@ -182,7 +183,7 @@ def test_nobody_can_be_served():
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(2, 5)), min_size=5, max_size=25))
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_the_fallback_never_loses_more_than_one_k_for_all(rows):
     table = line([x for x, _ in rows] + [61], [k for _, k in rows] + [2])
     highest = max(k for _, k in rows)

@@ -7,6 +7,7 @@ import tracemalloc
 import numpy as np
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,7 +25,7 @@ def table(**columns):
 
 @pytest.mark.parametrize("times", [10**3, 10**8], ids=["thousands", "above 2 ** 31"])
 @given(data=st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_a_rate_does_not_change_where_every_row_counts_as_often(times, data):
     n = data.draw(st.integers(2, 30))
     column = st.lists(st.integers(0, 2), min_size=n, max_size=n)

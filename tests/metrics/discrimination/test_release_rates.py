@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import csv
@@ -288,7 +289,7 @@ def recoded(draw):
 
 
 @given(recoded())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_the_figures_are_those_of_scikit_learn(case):
     metrics = pytest.importorskip("sklearn.metrics")
     ages, ills, level = case
@@ -316,7 +317,7 @@ def test_the_figures_are_those_of_scikit_learn(case):
 
 
 @given(recoded())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_counted_tuples_give_the_same_as_rows(case):
     ages, ills, level = case
     labels = ages if level == "as it is" else ["young" if a in "12" else "old" for a in ages]

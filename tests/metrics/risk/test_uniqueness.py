@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -99,7 +100,7 @@ def test_an_estimator_that_fails_says_so_and_gives_no_zero():
 
 
 @given(st.lists(st.integers(1, 400), min_size=1, max_size=40), st.floats(1e-6, 1.0))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_any_table_has_an_answer_or_a_reason(sizes, fraction):
     found = uniqueness(np.array(sizes), fraction)
     for name in FIGURES:

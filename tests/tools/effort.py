@@ -1,0 +1,26 @@
+"""How much a test tries: all of it under ``HYPOTHESIS_PROFILE=thorough``, else a part.
+
+What repeats one path with other numbers is cut in the ordinary run; no promise, oracle or attack is
+left out of it.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+T = TypeVar("T")
+THOROUGH = os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
+
+
+def examples(all_of_them: int) -> int:
+    """Of so many random examples a third, but eight."""
+    return all_of_them if THOROUGH else min(all_of_them, max(8, all_of_them // 3))
+
+
+def ends(cases: Sequence[T]) -> Sequence[T]:
+    """Of cases in order the first, the middle one and the last."""
+    return cases if THOROUGH else (cases[0], cases[len(cases) // 2], cases[-1])
