@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 
+import pyarrow.parquet as pq
 import pytest
 
 import halfmask as hm
@@ -135,3 +136,51 @@ def test_small_numbers_are_written_in_full_beside_a_comma(tmp_path):
     assert sum("0,000000015" in row for row in rows) == 19
     again = hm.read(tmp_path / "out.csv").arrow["pay"].to_pylist()
     assert sorted(again) == [1.5e-8] * 19 + [2.5]
+
+
+OPEN = {"age": {"role": "quasi", "kind": "nominal"}, "pay": "other"}
+LEAVING = {
+    "whole numbers": [f"{125 + i}" for i in range(20)],
+    "decimals": [f"{125 + i}.5" for i in range(20)],
+    "decimals with a comma": [f"{125 + i},25" for i in range(20)],
+    "days": [f"2006-02-{1 + i:02}" for i in range(20)],
+    "days as Germans write them": [f"{1 + i:02}.02.2006" for i in range(20)],
+    "days that may be months": [f"{1 + i % 10:02}/02/2006" for i in range(20)],
+    "texts": [f"a{i}" for i in range(20)],
+    "nothing": [""] * 20,
+}
+ODD = ["7,5", "7.5", "unknown", "7", "2006-02-28", "28.10.2005", "28/10/2005", ""]
+
+
+def leaves(tmp_path, values, odd):
+    """Types, values and record of a release whose one suppressed row held ``odd``."""
+    lines = [f"{20 + i // 10};{value}" for i, value in enumerate(values)] + [f"99;{odd}"]
+    rows, record = written(tmp_path, lines, OPEN)
+    table = hm.read(tmp_path / "in.csv", schema=OPEN)
+    release = hm.anonymize(table, hm.KAnonymity(2), method="optimal", suppression=0.1)
+    release.write(tmp_path / "out.parquet")
+    held = pq.read_table(tmp_path / "out.parquet")
+    kind = held.schema.field("pay").type
+    inside = held.schema.metadata[b"halfmask"].decode()
+    return rows, record, kind, inside[inside.index("[columns") :], sorted(map(str, held["pay"]))
+
+
+@pytest.mark.parametrize("values", LEAVING.values(), ids=LEAVING)
+def test_the_type_of_a_column_does_not_tell_what_a_suppressed_row_held(tmp_path, values):
+    found = [leaves(tmp_path, values, odd) for odd in ODD]
+    assert len(found[0][0]) == 21
+    assert all(one == found[0] for one in found), [one[2] for one in found]
+
+
+def test_the_types_are_those_that_the_rows_tell(tmp_path):
+    kinds = {name: leaves(tmp_path, values, "unknown")[2] for name, values in LEAVING.items()}
+    assert {name: str(kind) for name, kind in kinds.items()} == {
+        "whole numbers": "int64",
+        "decimals": "double",
+        "decimals with a comma": "string",  # 125,25 may be a code: reading asks for the mark
+        "days": "date32[day]",
+        "days as Germans write them": "date32[day]",
+        "days that may be months": "string",
+        "texts": "string",
+        "nothing": "string",
+    }

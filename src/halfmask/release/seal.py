@@ -23,6 +23,7 @@ from halfmask.release.candidate import (
     SyntheticCandidate,
     TabulationCandidate,
 )
+from halfmask.release.column_types import types_of_rows
 from halfmask.release.confidentiality import require_blind_cuts
 from halfmask.release.demands import DemandsStatement, enforce_demands, order_notes
 from halfmask.release.document import (
@@ -219,6 +220,10 @@ def _seal_table(candidate: Candidate) -> Release:
         losses = {name: column_loss(recoding, table, step, name) for name in recoding.columns}
         columns = column_changes(table, rows, recoding, step, _with_left_out(candidate, losses))
         facts = _ColumnFacts(losses, columns, _ambiguity_notes(recoding, table, kept))
+    suppressed = candidate.everybody - rows_in(leaving) + candidate.left_out
+    given = table.given
+    if suppressed and elsewhere is None:  # else all rows that a type hangs on leave
+        rows, given = types_of_rows(rows, table, facts.columns)
     return Release(
         guarantee=SealedGuarantee(
             verdicts=tuple(found),
@@ -232,7 +237,7 @@ def _seal_table(candidate: Candidate) -> Release:
             own, (*unpromised, *_token_notes(table, tokens), *candidate.notes, *facts.notes)
         ),
         loss=_loss(candidate, facts.losses),
-        suppressed=candidate.everybody - rows_in(leaving) + candidate.left_out,
+        suppressed=suppressed,
         classes=ClassSizes.of(tally(ids, leaving)),
         risk=_risk(table, kept, ids, leaving),
         columns=facts.columns,
@@ -240,9 +245,9 @@ def _seal_table(candidate: Candidate) -> Release:
         metric=candidate.metric,
         gap=candidate.gap,
         tried=tuple(candidate.tried),
-        schema=_schema_of(candidate, facts.columns),
+        schema=_schema_of(candidate, facts.columns, rows),
         origin=table.origin,
-        given=table.given,
+        given=given,
         _arrow=rows,
         _aside=aside,
         door=DOOR,
@@ -277,9 +282,10 @@ def _written_facts(candidate: Candidate, written: WrittenRows) -> _ColumnFacts:
     return _ColumnFacts(losses, columns, notes)
 
 
-def _schema_of(candidate: Candidate, columns: Sequence[ColumnChange]) -> Schema:
+def _schema_of(candidate: Candidate, columns: Sequence[ColumnChange], rows: pa.Table) -> Schema:
     if candidate.tuples is None:
-        return released_schema(candidate.table, columns)
+        held = dict(zip(rows.column_names, rows.schema.types, strict=True))
+        return released_schema(candidate.table, columns, held)
     source = origin_of(candidate.tuples)
     kinds = dict(source.rows.columns())
     return released_schema(source, columns, kinds)

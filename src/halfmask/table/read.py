@@ -113,12 +113,12 @@ def infer_types(arrow: pa.Table, schema: Schema) -> pa.Table:
         entry = schema.columns.get(name)
         if entry is not None:
             text = without_missing(text, entry.missing)
-        column = text if _is_declared(entry) else infer_type(text, schema.decimal)
+        column = text if is_declared(entry) else infer_type(text, schema.decimal)
         columns.append(sort_dictionary(column) if column.type == TEXT else column)
     return pa.table(columns, names=arrow.column_names)
 
 
-def _is_declared(entry: Column | None) -> bool:
+def is_declared(entry: Column | None) -> bool:
     """Whether the schema says what the texts of a column are."""
     if entry is None:
         return False
@@ -351,14 +351,16 @@ def _written(texts: pa.Table, table: Table) -> dict[str, Incoming]:
     for field in table.arrow.schema:
         form, declared = "", False
         if field.name in names:
-            form, declared = _form(texts[field.name], field.type, table.schema, field.name)
+            form, declared = form_written(texts[field.name], field.type, table.schema, field.name)
         if form or split != ",":
             kind = pa.string() if pa.types.is_dictionary(field.type) else field.type
             found[field.name] = Incoming(kind, form=form, delimiter=split, declared=declared)
     return found
 
 
-def _form(texts: pa.ChunkedArray, kind: pa.DataType, schema: Schema, name: str) -> tuple[str, bool]:
+def form_written(
+    texts: pa.ChunkedArray, kind: pa.DataType, schema: Schema, name: str
+) -> tuple[str, bool]:
     """A decimal comma, or the form of dates that are not written year first; else nothing.
 
     And whether the schema says so: what the rows alone say may be told by some that do not leave.
