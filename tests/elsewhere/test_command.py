@@ -63,3 +63,20 @@ def test_from_a_pattern_to_a_folder(tmp_path: Path, schema: str) -> None:
     more = ["--k", "3", "--suppression", "0.1", "-o", f"{tmp_path}/out/"]
     assert main([*given, *more]) == 0
     assert main(["check", f"{tmp_path}/out/", "--k", "3"]) == 0
+
+
+@pytest.mark.usefixtures("in_place")
+def test_a_table_of_a_database_is_described_and_its_risks_are_written(
+    postgres: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    load(postgres, "visits", people(150))
+    where, schema = [postgres, "--table", "visits"], str(tmp_path / "visits.toml")
+    assert main(["describe", *where, "-o", schema]) == 0
+    assert hm.Schema.read(schema) == hm.describe(hm.read(people(150))).to_schema()
+    assert main(["describe", *where, "--public"]) == 0
+    assert "domain" in capsys.readouterr().out
+    words = ["risks", *where, "--schema", schema, "-o", str(tmp_path / "risks.parquet")]
+    assert main(words) == 0
+    assert pq.read_table(tmp_path / "risks.parquet")["risk_people"].null_count == 0
+    with psycopg.connect(postgres) as connection:
+        connection.execute("DROP TABLE visits")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
@@ -9,6 +10,7 @@ import pytest
 from places import MODELS, SCHEMA, multiset, people, same
 
 import halfmask as hm
+from halfmask.cli.main import run
 from halfmask.engines.spark import Spark
 
 if TYPE_CHECKING:
@@ -61,6 +63,25 @@ def test_what_is_counted_stays_in_spark(spark: Any, visits: Any, tmp_path: Path)
     spark.catalog.dropTempView("visits")
     with pytest.raises(hm.errors.InputError, match="Spark has no table"):
         hm.read("visits", plain, engine="spark")
+
+
+@pytest.mark.usefixtures("in_place", "spark")
+def test_the_command_line_counts_in_spark(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pq.write_table(people(), tmp_path / "people.parquet")
+    plain = {"columns": {**SCHEMA["columns"], "k_i": "drop"}}
+    (tmp_path / "people.toml").write_text(hm.Schema.from_dict(plain).to_toml(), encoding="utf-8")
+    told = []
+    for engine in ("spark", "memory"):
+        words = ["discriminate", str(tmp_path / "people.parquet"), "--engine", engine]
+        with pytest.raises(SystemExit) as stop:
+            run([*words, "--target", "ill", "--key", "age,zip", "--permutations", "0", "--json"])
+        assert stop.value.code == 0
+        rate = json.loads(capsys.readouterr().out)["rate"]
+        told.append({name: one for name, one in rate.items() if isinstance(one, int | float)})
+    assert len(told[0]) == 7
+    assert told[0] == pytest.approx(told[1])
 
 
 def test_files_with_one_row_more_do_not_leave(

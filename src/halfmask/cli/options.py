@@ -184,7 +184,7 @@ def load(file: str, given: Mapping[str, Any]) -> Table:
         raise InputError(
             "The address of a database stands where a file is read: give a file, or a verb that "
             "counts in a database (assess, check, compare, describe, discriminate, frontier, "
-            "query, risks)."
+            "query, risks, synthesize)."
         )
     read_options = {k: given[k] for k in _READ if given.get(k)}
     return with_roles(read(file, **read_options), given)

@@ -568,6 +568,7 @@ _OPTIONS = (
               help='Draw rows that hold this: sex=f, "age>=18", "age<65".')  # fmt: skip
 @click.option("--holdout", type=float, help="cocluster: share of rows kept out as a control.")
 @click.option("--seed", type=int, help="cocluster: repeat a draw.")
+@engine_options
 @output("The synthetic table: .parquet, .csv, .arrow; - is CSV on stdout.")
 @_report
 @as_json

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from math import isqrt, prod, sqrt
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -20,7 +21,7 @@ import numpy as np
 from halfmask.dp import mechanisms
 from halfmask.dp.accountant import ViewCost
 from halfmask.dp.budget import Approximate, Budget, Concentrated, Pure
-from halfmask.dp.domain import encoded
+from halfmask.dp.domain import Bins, encoded
 from halfmask.dp.mechanisms import (
     CountTree,
     DiscreteGaussian,
@@ -29,7 +30,9 @@ from halfmask.dp.mechanisms import (
     StableGroups,
 )
 from halfmask.dp.sampling import Sampler
+from halfmask.engines.codes import Coding, Cuts
 from halfmask.errors import InternalError, ParameterError, SchemaError
+from halfmask.table.tuples import ones, tally
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from halfmask.dp.budget import Budget
     from halfmask.dp.continual import ContinualCount, Node
     from halfmask.dp.domain import Domain
+    from halfmask.engines.codes import CodedTuples
     from halfmask.table.table import Table
 
     Mechanism = StableGroups | CountTree | DiscreteLaplace | DiscreteGaussian
@@ -154,6 +158,7 @@ class GuardedRows:
     _sampler: Sampler = field(default_factory=Sampler, repr=False)
     _kept: dict[tuple[str, ...], NDArray[np.int64]] = field(default_factory=dict, repr=False)
     _people: NDArray[np.uint64] | None = field(default=None, repr=False)
+    _rows: NDArray[np.int64] | None = field(default=None, repr=False)  # of each code; None: one
 
     def count(self, columns: Sequence[str], cost: Budget) -> NoisyCounts:
         """A noisy table of counts over ``columns``."""
@@ -218,7 +223,9 @@ class GuardedRows:
         """The same rows after each column's codes went through a public map."""
         sizes = {name: int(new.max()) + 1 for name, new in maps.items()}
         codes = {n: new.astype(np.int32)[self._codes[n]] for n, new in maps.items()}
-        return GuardedRows(sizes, self.limit, self.allowance, codes, self._sampler)
+        return GuardedRows(
+            sizes, self.limit, self.allowance, codes, self._sampler, _rows=self._rows
+        )
 
     def within(self, limit: Budget) -> GuardedRows:
         """The same rows for a part of the budget; the allowance is still the one that refuses."""
@@ -242,8 +249,9 @@ class GuardedRows:
         variance = Fraction(mechanism.variance).limit_denominator(10**6)
         what = f"{' x '.join(columns)} (noisy counts from {least})"
         self.allowance.charge(ViewCost(what, "DiscreteLaplace", mechanism.cost, variance))
-        cells, counts = np.unique(self._cells(columns), return_counts=True)
-        noisy = mechanism.apply(counts.astype(np.int64), self._sampler)
+        cells, place = np.unique(self._cells(columns), return_inverse=True)
+        counts = self._tally(place, len(cells))
+        noisy = mechanism.apply(counts, self._sampler)
         kept = noisy >= least
         extra = mechanisms.binomial(self._sampler, size - len(cells), mechanism.scale, least)
         ghosts = mechanisms.fresh_cells(self._sampler, cells, size, extra)
@@ -294,14 +302,17 @@ class GuardedRows:
         shape = tuple(self.sizes[name] for name in columns)
         if prod(shape) > MOST_CELLS:
             raise ParameterError("cells", prod(shape), f"at most {MOST_CELLS:,} in one table")
-        found = np.bincount(self._cells(columns), minlength=prod(shape))
-        found = found.reshape(shape).astype(np.int64)
+        found = self._tally(self._cells(columns), prod(shape)).reshape(shape)
         if found.size <= _KEEP:
             self._kept[key] = found
         return found
 
+    def _tally(self, cells: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+        """How many rows each cell holds, exactly."""
+        return tally(cells, ones(len(cells)) if self._rows is None else self._rows, size)
+
     def _cells(self, columns: Sequence[str]) -> NDArray[np.int64]:
-        """Per row, the number of its cell."""
+        """Per row, or tuple that stands for rows, the number of its cell."""
         cell = np.zeros(len(next(iter(self._codes.values()))), np.int64)
         for name in columns:
             cell *= self.sizes[name]
@@ -334,6 +345,30 @@ def guarded_rows(
         people = None if people is None else people[kept]
     sizes = {name: len(domain) for name, domain in domains.items()}
     return GuardedRows(sizes, allowance.limit, allowance, codes, drawn, {}, people)
+
+
+def guarded_tuples(
+    coded: CodedTuples, domains: Mapping[str, Domain], allowance: Allowance
+) -> GuardedRows:
+    """Lock rows that an engine coded and counted behind noisy views; each is another person's."""
+    sampler = Sampler()
+    allowance.secure = allowance.secure and sampler.secure
+    sizes = {name: len(domain) for name, domain in domains.items()}
+    codes = dict(coded.codes)
+    return GuardedRows(sizes, allowance.limit, allowance, codes, sampler, _rows=coded.counts)
+
+
+def coding_of(domains: Mapping[str, Domain]) -> dict[str, Coding]:
+    """How an engine codes columns by their public domains."""
+    found = {}
+    for name, domain in domains.items():
+        cuts = None
+        if isinstance(domain, Bins) and not domain.date:
+            alone = {float(n): domain.special_code(i) for i, n in enumerate(domain.special)}
+            absent = len(domain) - 1 if domain.missing else domain.below
+            cuts = Cuts(tuple(domain.edges[1:-1]), domain.below, alone, absent)
+        found[name] = Coding(partial(encoded, name=name, domain=domain), cuts)
+    return found
 
 
 def bounded_rows(

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from halfmask.engines.request import any_digits, unread_type
 from halfmask.engines.tuples import MOST, bind_columns, group_tuples
-from halfmask.errors import InputError
+from halfmask.errors import EngineError, InputError
 from halfmask.table.classes import JointCodes, codes_of, tuples_cost
 from halfmask.table.files.rows import require_flat
 from halfmask.table.proposals.counts import CountedColumn, ManyValues
@@ -108,8 +108,10 @@ class StoredColumns:
         if facts.many is not None:
             return codes_of(column)
         known = _plain(self.columns[facts.name].entries)
-        places = pc.index_in(_plain(column), value_set=known).to_numpy()
-        return facts.codes[places], facts.size
+        places = pc.index_in(_plain(column), value_set=known)
+        if places.null_count:
+            raise EngineError("The rows changed while they were read: ask again.")
+        return facts.codes[places.to_numpy()], facts.size
 
     def pairs(self, first: Facts, second: Facts) -> int:
         """How many combinations of the values of two columns there are."""

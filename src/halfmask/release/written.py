@@ -174,7 +174,7 @@ def _label_pieces(
         for name, one in encoded.items()
     }
     keys = [one.codes[kept].astype(np.int64) for one in encoded.values()]
-    order = np.lexsort([step[kept], *reversed(keys)])
+    order = np.lexsort((step[kept].astype(np.int64), *keys[::-1]))
     same = np.ones(len(order), dtype=bool)  # as the row before: of one combination and class
     same[0] = False
     for key in keys:

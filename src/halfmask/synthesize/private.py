@@ -45,7 +45,10 @@ from halfmask.dp.personal import (
     require_share,
 )
 from halfmask.dp.sampling import Sampler
-from halfmask.dp.views import guarded_rows
+from halfmask.dp.views import coding_of, guarded_rows, guarded_tuples
+from halfmask.engines.codes import count_codes
+from halfmask.engines.read import is_typed
+from halfmask.engines.tuples import one_row_each
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.release.candidate import NoiseCandidate
 from halfmask.release.seal import seal
@@ -133,7 +136,8 @@ def synthesize_privately(
         SchemaError: a column has no public domain.
         BudgetExceededError: the accountant has less than ``epsilon`` left.
     """
-    table = with_policies(require_table(table), settings.policies)
+    if not _stays(table, settings):
+        table = with_policies(require_table(table), settings.policies)
     rows = settings.rows
     if rows is not None and rows < 1:
         raise ParameterError("rows", rows, "at least 1")
@@ -156,6 +160,10 @@ def synthesize_privately(
     if "zeros" in inspect.signature(learn).parameters:
         options = {**options, "zeros": limits.impossible}
     _rehearse(learn, NoViews(sizes, unit(people.promise)), ordered=ordered, **options)
+    coded = None
+    if table.stored is not None:
+        coded = count_codes(table, coding_of(known))
+        table = table if coded is not None else table.collect()
     keeper = settings.accountant or Accountant(people.promise)
     allowance = keeper.allow(
         people.promise,
@@ -163,8 +171,11 @@ def synthesize_privately(
         rows_per_person=settings.rows_per_person,
         scope=people.scope(table),
     )
-    read, kept = people.rows(table, allowance, sum(len(domain) for domain in known.values()))
-    views = guarded_rows(read, known, allowance)
+    if coded is None:
+        read, kept = people.rows(table, allowance, sum(len(domain) for domain in known.values()))
+        views = guarded_rows(read, known, allowance)
+    else:
+        views, kept = guarded_tuples(coded, known, allowance), 1.0
     codes, trouble = learn_and_draw(
         learn,
         views,
@@ -190,6 +201,7 @@ def synthesize_privately(
         },
         (
             *trouble,
+            *(() if table.stored is None else (_stayed(table.stored.engine),)),
             *people.notes(),
             *whose_rows(table.schema, settings.rows_per_person),
             *_notes(known, settings.accountant),
@@ -203,6 +215,19 @@ def synthesize_privately(
         given,
     )
     return seal(candidate)
+
+
+def _stays(table: Table, settings: NoiseSettings) -> bool:
+    """Whether rows are coded and counted where they are: none is needed by itself."""
+    if table.stored is None or settings.policies is not None or not is_typed(table):
+        return False
+    if levels_in_force(table.schema, settings.demands) is not None:
+        return False
+    return table.schema.person is None or one_row_each(table)
+
+
+def _stayed(engine: str) -> str:
+    return f"The rows stayed in {engine}, which counted them."
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +251,7 @@ class _PersonalCosts:
     def scope(self, table: Table) -> SpendingScope:
         """What the accountant must know."""
         own = table.schema.person is not None
-        name = table_identity(table.arrow.column_names, table.schema)
+        name = table_identity(table.column_names, table.schema)
         if self.levels is None:
             return SpendingScope(table=name, by_person=own)
         levels = self.levels.epsilons
@@ -311,7 +336,7 @@ def _columns(table: Table) -> list[str]:
     """The columns that a synthetic table has: no identifiers, person or policy columns."""
     schema = table.schema
     hidden = set(schema.private)
-    found = [name for name in table.arrow.column_names if name not in hidden]
+    found = [name for name in table.column_names if name not in hidden]
     if not found:
         raise SchemaError("No column is left to synthesize: all are identifiers or policies.")
     return found

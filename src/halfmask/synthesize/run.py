@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from halfmask.errors import ParameterError
-from halfmask.table.table import require_table
+from halfmask.table.table import Table, require_table
 
 if TYPE_CHECKING:
     from halfmask.dp.budget import Number
     from halfmask.release.release import PrivateRelease, SyntheticRelease
-    from halfmask.table.table import Table
 
 MEASURED = ("cocluster",)  # methods without a formal guarantee
 
@@ -25,7 +24,8 @@ def synthesize(
     """A synthetic table, under differential privacy or with measured risk.
 
     Args:
-        table: the rows.
+        table: the rows, wherever they are. Where an engine counts them they stay there under
+            differential privacy, unless people have several rows or state an own epsilon.
         method: under differential privacy ``"marginals"``, ``"adaptive"``, ``"histogram"``,
             ``"privbayes"``, ``"dp-cocluster"``, ``"dpcocgen"`` or ``"auto"`` (a public rule picks);
             ``"cocluster"`` draws from groups of at least ``k`` people and has no formal guarantee.
@@ -54,7 +54,8 @@ def synthesize(
         synthesize_privately,
     )
 
-    table = require_table(table)
+    if not isinstance(table, Table):
+        table = require_table(table)
     if method in MEASURED:
         if epsilon is not None:
             raise ParameterError("epsilon", epsilon, f"nothing: {method} has no formal guarantee")
@@ -66,7 +67,7 @@ def synthesize(
         if unknown:
             known = ", ".join(cocluster.OPTIONS)
             raise ParameterError("option", unknown[0], f"one of {known} with {method}")
-        return cocluster.synthesize_groups(table, cocluster.DrawSettings(**options))
+        return cocluster.synthesize_groups(table.collect(), cocluster.DrawSettings(**options))
     if method not in ("auto", *PRIVATE):
         raise ParameterError("method", method, f"one of auto, {', '.join([*PRIVATE, *MEASURED])}")
     if epsilon is None:
