@@ -5,12 +5,13 @@ worlds in which only the planted people's values differ, and all that an asker s
 Then the same for one changed value of anybody, and for questions with noise. Most questions are
 short and planned once for all worlds of a table; the others take the whole way in each world.
 
-    python benchmarks/noninterference.py --count 1000000
+    python benchmarks/noninterference.py --count 1000000 --state counts.json
     python benchmarks/noninterference.py --count 1000000 --seconds 900
 
 A comparison is one question whose answers in two worlds are held against each other; each question
-is asked in the world as it is and in ``CHANGES`` others. ``--seconds`` ends the run after so much
-processor time, as an interrupt does, and the counts say how far it came.
+is asked in the world as it is and in ``CHANGES`` or ``MANY`` others. ``--seconds`` ends the run
+after so much processor time, as an interrupt does, and the counts say how far it came. ``--state``
+keeps them in a file once a minute: a run that was ended goes on from there.
 """
 
 from __future__ import annotations
@@ -45,16 +46,16 @@ from halfmask.engines.duckdb import _database
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PER_WORLD, CHANGES, MANY, THREADS = 6, 8, 24, 4
+PER_WORLD, CHANGES, MANY, THREADS = 10, 8, 24, 4
 COUNTED = ("asked", "answers", "answered", "with_rows", "with_figures", "refused", "failed")
 # What is asked: its share of all comparisons, and how; one value of anybody has one other world.
 SUITES: dict[str, tuple[float, Callable[..., None]]] = {
-    "planted, one plan": (0.75, partial(compare_planned, changes=MANY)),
-    "planted, duckdb": (0.1, partial(compare_world, changes=CHANGES)),
-    "planted, reference": (0.03, partial(compare_world, engine="reference", changes=CHANGES)),
-    "planted, one ledger": (0.01, partial(compare_sequence, changes=CHANGES)),
-    "one value of anybody": (0.01, compare_one),
-    "noise": (0.1, partial(compare_noisy, changes=CHANGES)),
+    "planted, one plan": (0.95, partial(compare_planned, changes=MANY)),
+    "planted, duckdb": (0.02, partial(compare_world, changes=CHANGES)),
+    "planted, reference": (0.005, partial(compare_world, engine="reference", changes=CHANGES)),
+    "planted, one ledger": (0.0025, partial(compare_sequence, changes=CHANGES)),
+    "one value of anybody": (0.0025, compare_one),
+    "noise": (0.02, partial(compare_noisy, changes=CHANGES)),
 }
 
 
@@ -83,6 +84,12 @@ class Tally:
         for text in found["found"]:
             print(text, file=sys.stderr, flush=True)
         self.suites[name] = {n: v + found[n] for n, v in self.suites[name].items()}
+
+    def keep(self, place: Path, seed: int) -> None:
+        """Write down what was counted, and which world comes next."""
+        aside = place.with_suffix(".new")
+        aside.write_text(json.dumps({"seed": seed, "suites": self.suites}, indent=1))
+        aside.replace(place)
 
     def next(self) -> str | None:
         """The suite that is furthest from what is wanted of it; None where all are there."""
@@ -123,23 +130,40 @@ def _shown(suite: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def run(count: int, seconds: float, workers: int, seed: int) -> Tally:
+def run(count: int, seconds: float, workers: int, seed: int, state: Path | None) -> Tally:
     """Ask about worlds on all cores until there are enough comparisons, or the time is over."""
-    tally, seeds, running = Tally(count), numbers_from(seed), {}
-    pool = ProcessPoolExecutor(workers)
+    tally, running, told = Tally(count), {}, time.monotonic()
+    if state is not None and state.exists():
+        known = json.loads(state.read_text())
+        seed, tally.suites = known["seed"], known["suites"]
+    seeds, pool = numbers_from(seed), ProcessPoolExecutor(workers)
     try:
         while True:
             while len(running) < workers and tally.seconds < seconds and (name := tally.next()):
-                running[pool.submit(one_world, name, next(seeds))] = name
+                seed = next(seeds)
+                running[pool.submit(one_world, name, seed)] = name
             if not running:
                 break
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for one in done:
                 tally.add(running.pop(one), one.result())
+            if time.monotonic() > told + 60:
+                told = time.monotonic()
+                print(json.dumps(_short(tally.to_dict())), file=sys.stderr, flush=True)
+                if state is not None:
+                    tally.keep(state, seed + 1)
     except KeyboardInterrupt:
         print("Interrupted: these are the counts so far.", file=sys.stderr)
     pool.shutdown(wait=False, cancel_futures=True)
+    if state is not None:
+        tally.keep(state, seed + 1)
     return tally
+
+
+def _short(found: dict[str, Any]) -> dict[str, Any]:
+    """The counts of all suites together, as a line that is printed on the way."""
+    rows = sum(suite["with_rows"] for suite in found["suites"].values())
+    return {n: found[n] for n in ("comparisons", "interferences", "seconds")} | {"with_rows": rows}
 
 
 def main() -> None:
@@ -149,8 +173,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=inf, help="processor time, at most")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--seed", type=int, default=1_000_000)
+    parser.add_argument("--state", type=Path, help="a file of counts to go on from")
     given = parser.parse_args()
-    found = run(given.count, given.seconds, given.workers, given.seed).to_dict()
+    tally = run(given.count, given.seconds, given.workers, given.seed, given.state)
+    found = tally.to_dict()
     print(json.dumps(found, indent=1, ensure_ascii=False))
     sys.exit(1 if found["interferences"] else 0)
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 import halfmask as hm
+from halfmask.engines import duckdb as database
 from halfmask.engines import request as asked
 from halfmask.engines.duckdb import DuckDB
 from halfmask.engines.levels import places_among
@@ -27,6 +28,7 @@ from halfmask.engines.single_pass import OPEN
 from halfmask.errors import EngineError, QueryError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 CAP = 4
@@ -40,6 +42,15 @@ def _request(cap: int = CAP, *, total: bool = False) -> Request:
         guarantees=((1, cap),),
         tests=(asked.DistinctTest(value, cap, total=total),),
     )
+
+
+@pytest.fixture(params=["as it is", "as if it were large"], autouse=True)
+def _each_size(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every test twice: of large tables, columns with few values are looked for first."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param != "as it is":
+            patch.setattr(database, "MANY", 0)
+        yield
 
 
 def _found(engine: DuckDB | Reference, request: Request) -> dict[str | None, tuple[int, object]]:
@@ -237,3 +248,79 @@ def test_long_queries_give_what_short_ones_give(own: bool) -> None:
         assert [row["n"] for row in long.to_pylist()] == [1, 2, 1]
         with pytest.raises(EngineError):
             engine.run_text(f"SELECT nope FROM t WHERE '{'z' * 2000}' <> ''")  # noqa: S608
+
+
+def test_parts_of_a_column_with_few_values_are_counted_in_one_pass(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """More values are needed than there are: no bound decides, but each value has its bucket."""
+    monkeypatch.setattr(database, "MANY", 0)
+    cities, values = ["a"] * 60 + ["b"] * 40, [1, 2, 3, None] * 15 + [1, 3] * 20
+    table = pa.table({"city": cities, "value": values})
+    request = _request(cap=8)
+    value = exp.column("value", table="t")
+    split = exp.Case().when(value > exp.convert(2), exp.convert(1)).else_(exp.convert(0))
+    places = pa.table(
+        {"level": pa.array([0, 0], pa.int32()), "g0": ["a", "b"], "place": [0, 1]}
+        | {"needed": [3, 3], "need0": [8, 8]}
+    )
+    with closing(DuckDB({"t": table})) as engine:
+        asked_for: list[str] = []
+        run_text = engine.run_text
+        monkeypatch.setattr(engine, "run_text", lambda t: asked_for.append(t) or run_text(t))
+        found = engine.parts(request, places, (split,), (value,)).to_pylist()
+    assert sorted((r["place"], r["c0"], r["rows"], r["d0"]) for r in found) == [
+        (0, 0, 45, 2),
+        (0, 1, 15, 1),
+        (1, 0, 20, 1),
+        (1, 1, 20, 1),
+    ]
+    # A few rows, all values, and the parts: nothing is counted once more.
+    assert len(asked_for) == 3
+
+
+def test_a_plan_reads_the_rows_that_are_there_now() -> None:
+    """Of other rows under the same name, whether they fit into the place of the first or not."""
+    rows = [
+        pa.table({"city": ["a", "a", "b"], "value": [1, 2, 3]}),
+        pa.table({"city": ["b", "c"], "value": [5, None]}),
+        pa.table({"city": ["d"], "value": ["x"]}),
+        pa.table({"city": ["a"] * (database.SMALL + 1), "value": [7] * (database.SMALL + 1)}),
+        pa.table({"city": ["e"], "value": [9]}),
+    ]
+    request = _request(cap=2)
+    with closing(DuckDB({"t": rows[0]})) as engine:
+        seen = []
+        for one in (*rows, rows[0]):
+            engine.add("t", one)
+            seen.append(_found(engine, request))
+    fresh = []
+    for one in (*rows, rows[0]):
+        with closing(DuckDB({"t": one})) as engine:
+            fresh.append(_found(engine, request))
+    assert seen == fresh
+    assert [sum(n for n, _ in one.values()) for one in seen] == [3, 1, 1, 1, 1, 3]
+
+
+def test_files_are_read_anew_by_each_question(tmp_path: Path) -> None:
+    """No plan outlasts a question: a plan holds what it read of the file."""
+    import pyarrow.parquet as pq
+
+    place = str(tmp_path / "rows.parquet")
+    found = []
+    with closing(DuckDB()) as engine:
+        for i, cities in enumerate((["a", "a", "b"], ["c"])):
+            pq.write_table(pa.table({"city": cities}), place)
+            if not i:
+                engine._bring("t", place)
+            found.append(engine.run_text("SELECT COUNT(*) AS n FROM t")["n"][0].as_py())
+    assert found == [3, 1]
+
+
+def test_what_is_computed_aside_is_let_go() -> None:
+    rows = pa.table({"x": [1, 2, 3]})
+    for more in (0, 1):  # once planned, then again
+        query = exp.select("SUM(x) AS s").from_("published")
+        found = database.compute_aside("published", rows.slice(more), lambda q: q.copy(), query)
+        assert int(found["s"][0].as_py()) == (6, 5)[more]
+    assert database._aside.engine._slots["published"].rows.num_rows == 0

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from planted import World
 
+PLANS = 5  # worlds in which a question is planned anew, of those that are planned once
 NUMBERED = re.compile(r"\b(hm_policies|hm_watched)_\d+")
 DOMAINS = {
     "city": ["Arras", "Lille", "Bourges"],
@@ -301,32 +302,43 @@ def compare_planned(
     """
     while make_world(seed).demand == "file":
         seed += 1_000_000
-    with ExitStack() as stack:
-        sides = _sides(stack, seed, changes, "duckdb", kept=True)
-        sessions = [stack.enter_context(side.session()) for side in sides]
-        grammar = Grammar(sides[0].world, seed, deepest=deepest)
-        r, policies, asked = random.Random(seed), sides[0].world.policies, 0
-        while asked < questions:
-            sql = grammar.question()
-            try:
-                work = sessions[0].prepare(sql, policies)
-            except HalfmaskError:
-                seen = [
-                    side.seen(partial(s.prepare, sql, policies))
-                    for side, s in zip(sides, sessions, strict=True)
-                ]
-            else:
-                if _reads_rows(work):
-                    continue
-                seen = [
-                    side.seen(partial(s.answer, work))
-                    for side, s in zip(sides, sessions, strict=True)
-                ]
-                if r.random() < 0.1:
-                    for one, session in zip(seen, sessions, strict=True):
-                        one["plan"] = _plan_text(session.prepare(sql, policies))
-            asked += 1
-            _compare(seen, sql, (), seed, count)
+    world = make_world(seed, ruled=True)
+    worlds = [world, *(change_planted(world, seed * 100 + n) for n in range(changes))]
+    tables = [one.arrow for one in worlds]
+    with closing(DuckDB(tables[0])) as engine:
+        side = Side(world, engine)
+        grammar = Grammar(world, seed, deepest=deepest)
+        r, asked = random.Random(seed), 0
+
+        def each(look: Callable[[], Any], worlds: int | None = None) -> list[Any]:
+            """What is seen in all worlds: one engine, in which rows take the place of others."""
+            seen = []
+            for rows in (*tables[1:worlds], tables[0]):  # the first stays, for what is planned next
+                for name, table in rows.items():
+                    engine.add(name, table)
+                seen.append(look())
+            return [seen[-1], *seen[:-1]]
+
+        with side.session() as session:
+            prepare = partial(session.prepare, policies=world.policies)
+            while asked < questions:
+                sql = grammar.question()
+                try:
+                    work = prepare(sql)
+                except HalfmaskError:
+                    seen = each(partial(side.seen, partial(prepare, sql)))
+                else:
+                    if _reads_rows(work):
+                        continue
+                    seen = each(partial(side.seen, partial(session.answer, work)))
+                    if r.random() < 0.1:
+                        plans = each(lambda sql=sql: _plan_text(prepare(sql)), PLANS)
+                        for one, plan in zip(seen, plans, strict=False):
+                            one["plan"] = plan
+                        for one in seen[len(plans) :]:
+                            one["plan"] = plans[0]
+                asked += 1
+                _compare(seen, sql, (), seed, count)
 
 
 def _reads_rows(work: Any) -> bool:

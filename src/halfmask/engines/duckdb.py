@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import threading
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
@@ -13,24 +14,47 @@ from uuid import uuid4
 import pyarrow as pa
 
 from halfmask.engines import single_pass
-from halfmask.engines.request import any_digits, engine_refusal, quoted
+from halfmask.engines.request import (
+    GroupMeasure,
+    Request,
+    any_digits,
+    engine_refusal,
+    quoted,
+)
 from halfmask.engines.scratch import scratch_folder
 from halfmask.engines.sql import SqlEngine
 from halfmask.errors import EngineError, EngineUnavailableError, InputError, QueryError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from sqlglot import exp
 
     from halfmask.engines.aside import Labeling
-    from halfmask.engines.request import GroupMeasure, Request
 
 
 # A relation is planned when it is made and again when it is read: what is long is planned once.
 LONG = 1000
+KEPT = 64  # texts and plans of queries that are asked again
+SMALL = 1000  # rows that may be exchanged under a plan
 WORDS = 1 << 16  # texts that are sorted as numbers of a list
+MANY = 100_000  # rows from which on it pays to look for columns with few values
 WIDE = ("HUGEINT", "UHUGEINT", "BIGNUM", "VARINT")  # whole numbers beyond all decimals
+
+
+class Slot:
+    """A place for few rows: others of the same columns may take it, and what was planned holds."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self.rows = rows
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns."""
+        return self.rows.schema
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.rows.__arrow_c_stream__(requested_schema)
 
 
 class DuckDB(SqlEngine):
@@ -52,6 +76,12 @@ class DuckDB(SqlEngine):
         self._connection = connection if connection is not None else _connect()
         self._brought: list[str] = []
         self._types: dict[str, dict[str, pa.DataType]] = {}
+        self._sizes: dict[str, int] = {}  # of rows in memory
+        self._slots: dict[str, Slot] = {}
+        # Plans outlast a question only where all tables are rows in memory: files may change.
+        self._in_memory = connection is None
+        self._plans: dict[str, str] = {}
+        self._texts: dict[tuple[object, ...], tuple[str, tuple[object, ...]]] = {}
         self._written: tuple[Request, Request] | None = None
         self._aside: Path | None = None
         self.given = tuple(tables or ())
@@ -87,17 +117,38 @@ class DuckDB(SqlEngine):
         # Queries are made to be run: none is copied to be written.
         return self.run_text(query.sql(dialect=self.dialect, copy=False))
 
+    def ask(self, make: Callable[..., exp.Expr], *parts: Any) -> pa.Table:
+        """Run the query that is made of the parts; of the very same parts it is written once."""
+        key = (make, *map(_identity, parts))
+        if key not in self._texts:
+            query = make(*map(self._worded, parts))
+            if len(self._texts) == KEPT:
+                self._texts.clear()
+            # The parts are held, so that no other object gets their identities.
+            self._texts[key] = query.sql(dialect=self.dialect, copy=False), parts
+        return self.run_text(self._texts[key][0])
+
     def run_text(self, query: str) -> pa.Table:
         """Run one query that is written in this engine's dialect already."""
         import duckdb
 
         try:
-            if self._own and len(query) > LONG:
-                self._connection.execute(f"PREPARE hm_query AS {query}")
-                query = "EXECUTE hm_query"
+            if self._own and (self._in_memory or len(query) > LONG):
+                query = f"EXECUTE {self._plan(query)}"
             return self._connection.sql(query).to_arrow_table()
         except duckdb.Error:
             raise engine_refusal("duckdb") from None
+
+    def _plan(self, query: str) -> str:
+        """The name under which a query is planned."""
+        if not self._in_memory or len(self._plans) == KEPT:
+            self._plans.clear()
+        if query in self._plans:
+            return self._plans[query]
+        name = f"hm_query_{len(self._plans)}"
+        self._connection.execute(f"PREPARE {name} AS {query}")
+        self._plans[query] = name
+        return name
 
     def add(self, name: str, rows: pa.Table) -> None:
         """Bring a small table along."""
@@ -178,14 +229,7 @@ class DuckDB(SqlEngine):
 
     def collect(self, request: Request) -> pa.Table:
         """Aggregate the rows into groups."""
-        return single_pass.collect_bounded(self, self._written_request(request))
-
-    def measure(
-        self, request: Request, places: pa.Table, measures: tuple[GroupMeasure, ...]
-    ) -> pa.Table:
-        """Measure the rows of each place."""
-        named = tuple(replace(m, expression=as_text_node(m.expression)) for m in measures)
-        return super().measure(self._written_request(request), places, named)
+        return single_pass.collect_bounded(self, request, large=self._is_large(request))
 
     def queries(self, request: Request) -> list[exp.Select]:
         """The queries behind ``collect``."""
@@ -199,17 +243,8 @@ class DuckDB(SqlEngine):
         counted: tuple[exp.Expr, ...],
     ) -> pa.Table:
         """Count the rows of each place for which the splits are the same."""
-        request, splits = self._written_request(request), tuple(map(as_text_node, splits))
-        return single_pass.parts_bounded(
-            self, request, places, splits, tuple(map(as_text_node, counted))
-        )
-
-    def trace(
-        self, request: Request, places: pa.Table, columns: Mapping[str, exp.Expr]
-    ) -> pa.Table:
-        """The rows behind each place."""
-        named = {name: as_text_node(column) for name, column in columns.items()}
-        return super().trace(self._written_request(request), places, named)
+        large = self._is_large(request)
+        return single_pass.parts_bounded(self, request, places, splits, counted, large=large)
 
     def capped(self, value: exp.Expr, count: int) -> exp.Expr:
         """The ``count`` smallest values: a bounded list."""
@@ -245,23 +280,57 @@ class DuckDB(SqlEngine):
             for name in self._brought:
                 self._connection.unregister(name)
 
-    def _written_request(self, request: Request) -> Request:
-        """The request with its expressions written out; several queries are made of each."""
-        if self._written is None or self._written[0] is not request:
-            self._written = request, write_request(request)
-        return self._written[1]
+    def _worded(self, part: Any) -> Any:
+        """A part of a query with its expressions written out; several queries are made of each."""
+        from sqlglot import exp
+
+        if isinstance(part, tuple):
+            return tuple(map(self._worded, part))
+        if isinstance(part, Request):
+            if self._written is None or self._written[0] is not part:
+                self._written = part, write_request(part)
+            return self._written[1]
+        if isinstance(part, GroupMeasure):
+            return replace(part, expression=as_text_node(part.expression))
+        is_value = isinstance(part, exp.Expr) and not isinstance(part, exp.Query)
+        return as_text_node(part) if is_value else part
+
+    def _is_large(self, request: Request) -> bool:
+        """Whether any of its tables has many rows, or it is not known how many."""
+        from sqlglot import exp
+
+        tables = request.source.find_all(exp.Table)
+        return any(self._sizes.get(table.name, MANY) >= MANY for table in tables)
 
     def _bring(self, name: str, rows: pa.Table | str) -> None:
         if isinstance(rows, str):
             path = rows.replace("'", "''")
             view = f"CREATE TEMPORARY VIEW {quoted(name)} AS SELECT * FROM '{path}'"  # noqa: S608
             self._connection.execute(view)
+            self._in_memory = False
+            return
+        self._sizes[name] = rows.num_rows
+        slot = self._slots.get(name)
+        if rows.num_rows <= SMALL and slot is not None and slot.schema.equals(rows.schema):
+            slot.rows = rows
         else:
-            self._connection.register(name, rows)
+            slot = Slot(rows) if rows.num_rows <= SMALL else None
+            self._slots.pop(name, None)
+            self._plans.clear()  # they would go on to read what had this name before
+            self._connection.register(name, rows if slot is None else slot)
+            if slot is not None:
+                self._slots[name] = slot
             self._brought.append(name)
             self._types.pop(name, None)
             if _is_lasting(rows.schema):
                 self._types[name] = {field.name: field.type for field in rows.schema}
+
+
+def _identity(part: object) -> object:
+    """What two parts of a query have in common if they are the very same."""
+    if isinstance(part, tuple):
+        return tuple(map(_identity, part))
+    return part if isinstance(part, str | int | None) else id(part)
 
 
 def as_text_node(node: exp.Expr) -> exp.Expr:
@@ -335,16 +404,38 @@ def finish(rows: pa.Table, query: exp.Expr) -> pa.Table:
     if plain is not None and all(kind in _LASTING for kind in rows.schema.types):
         rows = rows.sort_by("hm_order").select([name for name, _ in plain])
         return rows.rename_columns([shown for _, shown in plain])
-    engine = DuckDB({"published": rows})
     try:
-        return engine.run(query.copy())  # it may be asked again
+        return compute_aside("published", rows, _copied, query)
     except EngineError:
         raise QueryError(
             "the select list, HAVING or ORDER BY cannot be computed from the published figures: "
             "check the types in them."
         ) from None
+
+
+def _copied(query: exp.Expr) -> exp.Expr:
+    """The query to be written, which changes it: it may be asked again."""
+    return query.copy()
+
+
+_aside = threading.local()
+
+
+def compute_aside(
+    name: str, rows: pa.Table, make: Callable[..., exp.Expr], *parts: Any
+) -> pa.Table:
+    """Ask the query that is made of the parts of these rows alone, which are let go then.
+
+    Each thread has one engine for it: to open one takes longer than to ask it about few rows.
+    """
+    if not hasattr(_aside, "engine"):
+        _aside.engine = DuckDB()
+    engine: DuckDB = _aside.engine
+    engine.add(name, rows)
+    try:
+        return engine.ask(make, *parts)
     finally:
-        engine.close()
+        engine.add(name, rows.slice(0, 0))
 
 
 def _plain_columns(query: exp.Expr) -> list[tuple[str, str]] | None:

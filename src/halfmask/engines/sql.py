@@ -9,7 +9,7 @@ What engines that speak SQL share: every request is written for them once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sqlglot import exp
 
@@ -17,7 +17,7 @@ from halfmask.engines.levels import cast_to, join_groups, rows_by_level, tally_q
 from halfmask.engines.request import Engine
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import pyarrow as pa
     from sqlglot.expressions import Expr, Select
@@ -26,22 +26,27 @@ if TYPE_CHECKING:
     from halfmask.engines.request import AggregateState, GroupMeasure, Request
 
 
-def collect_by_sql(engine: Engine, request: Request) -> pa.Table:
+def collect_by_sql(engine: SqlEngine, request: Request) -> pa.Table:
     """Answer ``Engine.collect`` with SQL."""
-    queries = collect_queries(engine, request)
-    tables = [engine.run(query) for query in queries]
+    if _is_fused(request):
+        return engine.ask(_fused, engine, request)
+    tables = [engine.ask(main_query, request)]
+    tables += [engine.ask(count_query, engine, request, j) for j in range(len(request.tests))]
     return join_groups(tables, len(request.keys))
 
 
 def collect_queries(engine: Engine, request: Request) -> list[exp.Select]:
     """The queries behind ``collect``: one, or one more per test where there are several."""
-    fused = len(request.tests) == 1 and all(s.kind != "moments" for s in request.states)
-    if fused:
+    if _is_fused(request):
         return [_fused(engine, request)]
     return [
         main_query(request),
         *(count_query(engine, request, j) for j in range(len(request.tests))),
     ]
+
+
+def _is_fused(request: Request) -> bool:
+    return len(request.tests) == 1 and all(s.kind != "moments" for s in request.states)
 
 
 def main_query(request: Request, *more: exp.Expr) -> exp.Select:
@@ -61,11 +66,11 @@ def main_query(request: Request, *more: exp.Expr) -> exp.Select:
 
 
 def measure_groups(
-    engine: Engine, request: Request, places: pa.Table, measures: Sequence[GroupMeasure]
+    engine: SqlEngine, request: Request, places: pa.Table, measures: Sequence[GroupMeasure]
 ) -> pa.Table:
     """Answer ``Engine.measure`` with SQL."""
     engine.add("hm_places", places)
-    return engine.run(measure_query(request, measures))
+    return engine.ask(measure_query, request, measures)
 
 
 def measure_query(request: Request, measures: Sequence[GroupMeasure]) -> exp.Select:
@@ -91,15 +96,15 @@ def measure_query(request: Request, measures: Sequence[GroupMeasure]) -> exp.Sel
 
 
 def collect_parts(
-    engine: Engine,
+    engine: SqlEngine,
     request: Request,
     places: pa.Table,
     splits: Sequence[exp.Expr],
     counted: Sequence[exp.Expr],
 ) -> pa.Table:
     """Answer ``Engine.parts`` with SQL."""
-    engine.add("hm_places", places)
-    return engine.run(parts_query(request, splits, counted))
+    engine.add("hm_places", places.select([*key_names(request), "place"]))
+    return engine.ask(parts_query, request, splits, counted)
 
 
 def parts_query(
@@ -128,12 +133,12 @@ def parts_query(
 
 
 def shares(
-    engine: Engine, request: Request, places: pa.Table, amounts: Sequence[exp.Expr], most: int
+    engine: SqlEngine, request: Request, places: pa.Table, amounts: Sequence[exp.Expr], most: int
 ) -> pa.Table:
     """Answer ``Engine.shares`` with SQL: one query per amount."""
     engine.add("hm_places", places)
     tables = [
-        engine.run(shares_query(request, amount, i, most)) for i, amount in enumerate(amounts)
+        engine.ask(shares_query, request, amount, i, most) for i, amount in enumerate(amounts)
     ]
     found = tables[0].sort_by("place")
     for table in tables[1:]:
@@ -356,6 +361,10 @@ class SqlEngine(Engine, Protocol):
         """End what ``begin`` began; what was written aside stays."""
         return
 
+    def ask(self, make: Callable[..., Expr], *parts: Any) -> pa.Table:
+        """Run the query that is made of the parts."""
+        return self.run(make(*parts))
+
     def collect(self, request: Request) -> pa.Table:
         """Aggregate the rows into groups."""
         return collect_by_sql(self, request)
@@ -393,4 +402,4 @@ class SqlEngine(Engine, Protocol):
     def trace(self, request: Request, places: pa.Table, columns: Mapping[str, Expr]) -> pa.Table:
         """The rows behind each place."""
         self.add("hm_places", places)
-        return self.run(trace_query(request, columns))
+        return self.ask(trace_query, request, columns)

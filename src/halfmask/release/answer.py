@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.engines.duckdb import DuckDB
+from halfmask.engines.duckdb import compute_aside
 from halfmask.engines.levels import comparable, generalize_key
 from halfmask.errors import InternalError
 from halfmask.models.verdict import Verdict
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
+    from sqlglot import exp
 
+    from halfmask.engines.request import Key
     from halfmask.release.candidate import AnswerCandidate, Promise
 
     Counts = NDArray[np.int64]
@@ -163,28 +165,25 @@ def _require_met(candidate: AnswerCandidate, worst: pa.Table) -> None:
 
 def _check_keys(candidate: AnswerCandidate, placed: pa.Table) -> None:
     """Groups that leave as one row must have one key at its level, and no two rows the same."""
-    keys = candidate.request.keys
-    names = [f"g{i}" for i in range(len(keys))]
+    names = [f"g{i}" for i in range(len(candidate.request.keys))]
     groups = placed.select(["place", "at", *names])
-    groups = groups.rename_columns(["place", "level", *(f"r{i}" for i in range(len(keys)))])
-    shown = "".join(
-        f", {generalize_key(key, i).sql(dialect='duckdb', copy=False)} AS x{i}"
-        for i, key in enumerate(keys)
-    )
-    by = "".join(f", x{i}" for i in range(len(keys)))
-    engine = DuckDB({"groups": groups})
-    try:
-        found = engine.run_text(
-            "SELECT MIN(place) AS lowest, MAX(place) AS highest "  # noqa: S608
-            f"FROM (SELECT place, level{shown} FROM groups) GROUP BY level{by}"
-        )
-    finally:
-        engine.close()
+    groups = groups.rename_columns(["place", "level", *(f"r{i}" for i in range(len(names)))])
+    found = compute_aside("groups", groups, _shown_keys, candidate.request.keys)
     # Each key in one place only, and as many keys as places: so each place has one key.
     lowest, highest = found["lowest"].to_numpy(), found["highest"].to_numpy()
     places = np.arange(len(candidate.places))
     if not np.array_equal(np.sort(lowest), places) or not np.array_equal(lowest, highest):
         raise InternalError("Rows of the answer do not match the groups they are made of.")
+
+
+def _shown_keys(keys: tuple[Key, ...]) -> exp.Expr:
+    """The lowest and the highest place of each key, as it is at the level where it is shown."""
+    from sqlglot import exp
+
+    shown = [exp.alias_(generalize_key(key, i), f"x{i}") for i, key in enumerate(keys)]
+    groups = exp.select("place", "level", *shown).from_("groups")
+    found = exp.select("MIN(place) AS lowest", "MAX(place) AS highest").from_(groups.subquery("s"))
+    return found.group_by("level", *(f"x{i}" for i in range(len(keys))))
 
 
 def _check_conditions(candidate: AnswerCandidate, people: Counts) -> None:
