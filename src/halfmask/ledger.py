@@ -24,7 +24,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from halfmask.errors import HalfmaskError, InputError, LedgerError, usable_path
-from halfmask.ownership import tighten, write_new
+from halfmask.ownership import read_secret, tighten, write_new
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -270,7 +270,7 @@ class LedgerFile:
 
 def _read_key(file: Path) -> bytes:
     try:
-        found = file.read_bytes()
+        found = read_secret(file)
     except OSError as error:
         raise InputError(
             f"The key of the ledger cannot be read from {file.name!r}: {error.strerror}."

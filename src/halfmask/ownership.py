@@ -8,6 +8,7 @@ place of others as a whole are ``release.files.private_file``, which begins here
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from halfmask.errors import InputError, usable_path
@@ -70,6 +71,20 @@ def tighten(path: str | os.PathLike[str]) -> None:
                 f"{str(one)!r} can be read by others and belongs to somebody else: use a file of "
                 "your own."
             ) from error
+
+
+def read_secret(path: str | os.PathLike[str]) -> bytes:
+    """What a file of ours holds, which others cannot read from now on.
+
+    A secret that the system lays out for several users is not ours to close, and is read as it is.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    place = usable_path(path)
+    with suppress(InputError):
+        tighten(place)
+    return place.read_bytes()
 
 
 def private_folder(path: str | os.PathLike[str]) -> Path:

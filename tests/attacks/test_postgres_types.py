@@ -107,3 +107,30 @@ def test_no_type_tells_what_ada_has(worlds: dict[str, Postgres], column: str) ->
     for sql in asked:
         first, *others = (seen(engine, table, sql) for table, engine in worlds.items())
         assert all(other == first for other in others), (sql, first, others)
+
+
+SLEEP = " OR 1 = (SELECT COUNT(*) FROM (SELECT PG_SLEEP(0)) s) OR city = "
+QUOTED = [
+    "city <> '\\' AND mail <> 'x'",
+    f"city <> '\\' AND mail <> '{SLEEP}'",
+    "city <> 'it''s \\' AND mail NOT LIKE '%''; --%'",
+]
+
+
+@pytest.mark.parametrize("where", QUOTED)
+def test_a_text_stays_a_text_whatever_the_server_takes_for_a_quote(
+    worlds: dict[str, Postgres], postgres: str, where: str
+) -> None:
+    """Where a server reads backslashes, a second text of the question would run as SQL."""
+    assert worlds
+    lax = f"{postgres}&options=-c%20standard_conforming_strings%3Doff"
+    sql = f"SELECT COUNT(*) AS n FROM people_0 WHERE {where} GUARANTEE k = 3"
+    seen_there = []
+    for address in (postgres, lax):
+        engine = Postgres(address)
+        try:
+            seen_there.append(seen(engine, "people_0", sql))
+        finally:
+            engine.close()
+    assert seen_there[0] == seen_there[1]
+    assert seen_there[0][0] == "[{'n': 29, 'level': 0, 'guarantee': 'k>=3, l>=1'}]"

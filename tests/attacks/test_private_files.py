@@ -18,7 +18,7 @@ from halfmask.cli.main import run as halfmask
 from halfmask.dp.budget import Pure
 from halfmask.dp.ledger import BudgetLedger
 from halfmask.errors import InputError
-from halfmask.ownership import make_private
+from halfmask.ownership import make_private, read_secret
 from halfmask.protocol.store.relay_sqlite import RelayStore
 from halfmask.protocol.store.vault import CellVault
 
@@ -140,6 +140,14 @@ def test_a_ledger_that_was_left_open_is_closed_when_it_is_written(tmp_path: Path
     assert rights(ledger) == 0o600
 
 
+def test_the_secret_of_a_ledger_is_closed_when_it_is_read(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_bytes(b"k" * 32)
+    secret.chmod(OPEN)
+    BudgetLedger.create(tmp_path / "some.ledger", Pure(1), key=secret)
+    assert rights(secret) == 0o600
+
+
 def test_what_names_people_whose_demands_fail_is_closed(tmp_path: Path) -> None:
     csv.write_csv(pa.table(make_rows()), tmp_path / "people.csv")
     (tmp_path / "people.toml").write_text(
@@ -193,6 +201,7 @@ def test_somebody_elses_open_file_is_refused(
     monkeypatch.setattr(Path, "chmod", lambda *_: (_ for _ in ()).throw(PermissionError()))
     with pytest.raises(InputError, match="belongs to somebody else"):
         make_private(theirs)
+    assert read_secret(theirs) == b""  # a secret that the system lays out is read as it is
 
 
 def test_a_vault_is_read_by_its_owner_alone_from_the_start(home: Path) -> None:

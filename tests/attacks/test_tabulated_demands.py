@@ -13,6 +13,7 @@ import pytest
 
 import halfmask as hm
 from halfmask.errors import PrivacyError
+from halfmask.tabulate import rounding
 
 PLACES = [(city, ill) for city in "abc" for ill in ("flu", "gout")]
 
@@ -113,3 +114,48 @@ def test_the_limit_of_left_out_people_is_a_whole_number() -> None:
     for wrong in ({"t": 1}, {"k": 2.5}, {"k": True}):
         with pytest.raises(hm.HalfmaskError, match="leave_out"):
             hm.tabulate(town(("a", "flu"), 3), "city", leave_out=wrong)  # type: ignore[arg-type]
+
+
+ALTERED: dict[str, dict[str, Any]] = {
+    "round": {"base": 5},
+    "random-round": {"base": 5},
+    "cell-key": {"variance": 2.0, "maximum": 5, "secret": b"sixteen bytes or more"},
+}
+
+
+@pytest.mark.parametrize("method", ALTERED)
+def test_altered_figures_hold_nothing_of_whoever_is_left_out(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Coins are new in every run: with the same ones, the same table leaves wherever she stands."""
+    monkeypatch.setattr(rounding, "_round_up", lambda values, base: 2 * (values % base) > base)
+    found = {
+        told(
+            hm.tabulate(
+                town(place, k, income),
+                ["city", "ill"],
+                leave_out={"k": 3},
+                method=method,
+                **ALTERED[method],
+            )
+        )
+        for place in [("a", "flu"), ("c", "gout"), ("only here", "flu"), ("a", None)]
+        for k, income in ((20, 50.0), (10**9, -3.0))
+    }
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("method", ["round", "random-round"])
+def test_rounded_figures_differ_by_chance_alone(method: str) -> None:
+    """One table, ten times: the runs differ, and each figure stays next to its own."""
+    table = town(("a", "flu"), 3)
+    runs = [
+        {(r["city"], r["ill"]): r["count"] for r in release.to_arrow().to_pylist()}
+        for release in (hm.tabulate(table, ["city", "ill"], method=method, base=5)
+                        for _ in range(10))
+    ]  # fmt: skip
+    assert len({tuple(run.values()) for run in runs}) > 1
+    sizes = {place: 8 + x for x, place in enumerate(PLACES)}
+    sizes["a", "flu"] += 1
+    for run in runs:
+        assert all(abs(run[place] - size) < 5 for place, size in sizes.items())

@@ -84,7 +84,10 @@ class Postgres(SqlEngine):
             raise EngineUnavailableError("psycopg", "pip install 'halfmask[postgres]'") from None
         self._aside = ""
         try:
-            self._connection: Any = psycopg.connect(address)
+            self._connection: Any = psycopg.connect(address, autocommit=True)
+            # A text of a question ends at its quote: by a backslash it could become SQL of its own.
+            self._connection.execute("SET standard_conforming_strings = on")
+            self._connection.autocommit = False
             self._connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         except psycopg.Error as error:
             # The message may quote the address, and with it a password.

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from halfmask.errors import AuthenticationError, InputError, ParameterError, usable_path
-from halfmask.ownership import tighten, write_new
+from halfmask.ownership import read_secret, write_new
 from halfmask.protocol.crypto import derive, sign, verify
 
 SKEW = 300
@@ -215,9 +215,7 @@ def read_key(path: str | Path, kind: type[Key]) -> Key:
         InputError: the file is no such key, or of a version without credentials.
     """
     try:
-        data = usable_path(path).read_bytes()
-        tighten(path)
-        return msgspec.json.decode(data, type=kind)
+        return msgspec.json.decode(read_secret(path), type=kind)
     except (OSError, msgspec.MsgspecError):
         what, how = _FILES[kind.__name__]
         if _is_old(path):

@@ -17,7 +17,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from halfmask.errors import AuthenticationError, InputError, SchemaError, usable_path
-from halfmask.ownership import tighten, write_new
+from halfmask.ownership import read_secret, tighten, write_new
 from halfmask.protocol.commons import Commons, Policy, commons_from
 from halfmask.protocol.contribution import Participation
 from halfmask.protocol.crypto import NONCE
@@ -95,8 +95,7 @@ def new_key_file(path: str | Path) -> bytes:
 def read_key_file(path: str | Path) -> bytes:
     """The key in a key file, which others cannot read from now on."""
     try:
-        tighten(path)
-        key = bytes.fromhex(usable_path(path).read_text(encoding="ascii").strip())
+        key = bytes.fromhex(read_secret(path).decode("ascii").strip())
     except (OSError, ValueError):
         key = b""
     if len(key) != 32:
