@@ -46,6 +46,7 @@ STEPS = (
     M.Hybrid("income", k=5),
     M.Anatomy("illness", l=5),
     M.Bucketize("illness", l=5),
+    M.Guard("illness", guard="guarded"),
     M.DateShift("day"),
     M.Cloak("latitude", "longitude", k=5),
     M.Cloak("latitude", "longitude", k=5, method="grid"),
@@ -75,11 +76,13 @@ def table(rows: int, seed: int = 0) -> hm.Table:
         "day": pa.array(draw.integers(0, 20_000, rows).astype(np.int32)).cast(pa.date32()),
         "latitude": draw.normal(48, 1, rows),
         "longitude": draw.normal(4, 1, rows),
+        "guarded": pa.array(draw.integers(0, 50, rows), mask=draw.random(rows) < 0.7),
     }
     quasi = ("age", "sex", "region", "town", "job")
     roles: dict[str, Any] = {name: "quasi" if name in quasi else "other" for name in data}
     answers = {"role": "sensitive", "domain": list(range(50))}
-    roles |= {"id": "identifier", "home": "identifier", "illness": answers}
+    roles |= {"id": "identifier", "home": "identifier", "guarded": "identifier"}
+    roles["illness"] = answers
     return hm.read(pa.table(data), schema={"columns": roles})
 
 

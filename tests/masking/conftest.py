@@ -22,6 +22,7 @@ COLUMNS = {
     "day": "other",
     "lat": "other",
     "lon": "other",
+    "guarded": "identifier",
 }
 
 
@@ -50,6 +51,7 @@ def rows(size: int = 200, seed: int = 1) -> dict[str, object]:
         ],
         "lat": draw.uniform(45, 50, size).tolist(),
         "lon": draw.uniform(2, 6, size).tolist(),
+        "guarded": ["aids" if i % 5 == 0 else None for i in range(size)],
     }
 
 

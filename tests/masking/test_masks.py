@@ -41,6 +41,7 @@ ALL = {
     "hybrid": M.Hybrid(["pay", "age", "fee"], k=4),
     "anatomy": M.Anatomy("ill", l=2),
     "bucketize": M.Bucketize("ill", l=2),
+    "guard": M.Guard("ill", guard="guarded"),
     "cloak": M.Cloak("lat", "lon", k=4),
     "pseudonym": M.Pseudonym("id", key=KEY),
 }

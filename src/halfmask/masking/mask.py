@@ -235,7 +235,7 @@ _Kind = TypeVar("_Kind", bound=type[MaskStep])
 _REGISTER: dict[str, type[MaskStep]] = {}
 _HOMES = (  # in the order that the reference lists them
     "coding", "noise", "swapping", "pram", "response", "microaggregation", "suppression",
-    "sampling", "synthetic", "anatomy", "cloaking", "pseudonyms",
+    "sampling", "synthetic", "anatomy", "guarding", "cloaking", "pseudonyms",
 )  # fmt: skip
 
 

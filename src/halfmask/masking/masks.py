@@ -7,6 +7,7 @@ from typing import Any
 from halfmask.masking.anatomy import Anatomy, Bucketize, estimate_count
 from halfmask.masking.cloaking import Cloak, geojson
 from halfmask.masking.coding import BottomCode, Round, TopCode
+from halfmask.masking.guarding import Guard
 from halfmask.masking.mask import MaskStep, known_masks, read_step
 from halfmask.masking.microaggregation import Microaggregate
 from halfmask.masking.noise import DateShift, Noise
@@ -31,6 +32,7 @@ __all__ = [
     "Cloak",
     "CombinedEstimate",
     "DateShift",
+    "Guard",
     "Hybrid",
     "LocalSuppression",
     "MaskStep",

@@ -96,7 +96,7 @@ class GuardingNodes(Model):
         tree = None if declared is None or not declared.hierarchy else table.hierarchy(self.column)
         encoded = table.encode(self.guard)
         nodes = encoded.values.drop_null().to_pylist()
-        below = _below(nodes, tree, table.encode(self.column).values.to_pylist())
+        below = values_below(nodes, tree, table.encode(self.column).values.to_pylist())
         unknown = [code for code, known in enumerate(below[1]) if not known]
         rows = int(np.isin(encoded.codes, unknown).sum())
         if rows:
@@ -132,7 +132,7 @@ class GuardingNodes(Model):
         if values.labels is None or guards.labels is None:
             raise InternalError("The class statistics lack the values.")
         nodes = guards.labels.drop_null().to_pylist()
-        below, _ = _below(nodes, values.hierarchy, values.labels.to_pylist())
+        below, _ = values_below(nodes, values.hierarchy, values.labels.to_pylist())
         known = reduce(np.add, values.counts, values.starts)
         out = []
         for code in np.unique(guards.values).tolist():
@@ -148,7 +148,7 @@ def _rows_below(values: Histogram, below: NDArray[np.bool_]) -> Ints:
     return reduce(np.add, np.where(below[values.values], values.counts, 0), values.starts)
 
 
-def _below(
+def values_below(
     nodes: list[object], tree: Hierarchy | None, values: list[object]
 ) -> tuple[NDArray[np.bool_], list[bool]]:
     """Per node and value whether the value is the node or below it; and whether it is a node.

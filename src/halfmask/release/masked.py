@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -33,6 +34,7 @@ from halfmask.release.responses import (
     receipt,
     settled_demands,
 )
+from halfmask.table.hierarchy import canonical, flat
 from halfmask.table.table import encode_column
 
 if TYPE_CHECKING:
@@ -298,6 +300,62 @@ class DrawClaim:
         return True
 
 
+@dataclass(frozen=True, slots=True)
+class GuardClaim:
+    """Claims that no label of a column tells its person's guarded values beyond the chance p."""
+
+    column: str
+    guard: str
+    p: float
+
+    @property
+    def words(self) -> str:
+        """What is claimed."""
+        return (
+            f"of the rows of the table, and of the values, that a label of '{self.column}' stands "
+            f"for, at most the share {self.p:g} is what its person guards"
+        )
+
+    def hold(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
+        """Demand it of every label beside every node, by the values of the original column."""
+        if not {self.column, self.guard} <= set(rows.arrow.column_names):
+            raise InternalError("A column of guarded values does not leave.")
+        pairs = pa.table(
+            {
+                "label": encode_labels(rows.arrow[self.column]).cast(pa.string()),
+                "node": encode_labels(rows.arrow[self.guard]).cast(pa.string()),
+            }
+        )
+        seen = pairs.filter(pc.and_(*(pc.is_valid(one) for one in pairs.columns)))
+        meaning = _meanings(original, self.column)
+        each = pc.value_counts(original.arrow[self.column]).to_pylist()
+        held = {canonical(one["values"]): int(one["counts"]) for one in each}
+        limit = Fraction(str(self.p))
+        for one in seen.group_by(["label", "node"]).aggregate([]).to_pylist():
+            label, node = (meaning.get(one[side], frozenset()) for side in ("label", "node"))
+            for weigh in (held.__getitem__, lambda _: 1):
+                part, whole = (sum(map(weigh, found)) for found in (label & node, label))
+                if not label or part > limit * whole:
+                    raise PrivacyError(
+                        f"A label of '{self.column}' would tell what its person guards: let no "
+                        "other step change that column."
+                    )
+
+
+def _meanings(table: Table, column: str) -> dict[str, frozenset[str]]:
+    """Which values of a column each value and each label of its hierarchy stands for."""
+    values = table.encode(column).values.to_pylist()
+    declared = table.schema.columns.get(column)
+    known = declared is not None and declared.hierarchy
+    tree = table.hierarchy(column) if known else flat(values)
+    found: dict[str, set[str]] = {}
+    for level, labels in zip(tree.maps.tolist(), tree.labels, strict=True):
+        for value, place in zip(values, level, strict=True):
+            if value is not None and labels[place] is not None:
+                found.setdefault(canonical(labels[place]), set()).add(canonical(value))
+    return {label: frozenset(under) for label, under in found.items()}
+
+
 def _on_a_line(kind: pa.DataType) -> bool:
     """Whether values of this type are drawn between those that people hold."""
     return bool(
@@ -314,7 +372,15 @@ def drawn_copies(claims: Sequence[Claim]) -> dict[str, str]:
     return {copy: claim.column for claim in found for copy in claim.copies}
 
 
-Claim = WildcardAnonymity | AnatomyClaim | BucketClaim | PseudonymClaim | DrawClaim | ResponseClaim
+Claim = (
+    WildcardAnonymity
+    | AnatomyClaim
+    | BucketClaim
+    | PseudonymClaim
+    | DrawClaim
+    | GuardClaim
+    | ResponseClaim
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
