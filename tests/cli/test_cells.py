@@ -132,7 +132,7 @@ def test_two_cells_publish_their_rows(folder, halfmask):
         server.stop()
     assert '"k-anonymity"' in out
     rows = (folder / "release.csv").read_text().splitlines()
-    assert rows == ["city,salary", "Bourges,1", "Bourges,2"]
+    assert rows == ['"city","salary"', '"Bourges",1', '"Bourges",2']
 
 
 def test_groups_of_cells_without_an_answer_are_named():

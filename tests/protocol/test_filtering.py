@@ -189,6 +189,23 @@ def test_cells_recode_locally_what_plain_python_does(merge: Any) -> None:
     assert found[0].rows.num_rows > 1
 
 
+def test_groups_of_cells_recode_by_themselves_and_are_added_up_by_what_they_show() -> None:
+    people = drawn(np.random.default_rng(6), 50)
+    town = Town(people, terms=LOCAL, groups=2)
+    found = town.ask(text())
+    assert found is not None
+    assert len(found) == 2
+    whole, reason = town.asker.join_answers(text(), found)
+    assert reason == ""
+    assert whole is not None
+    counted: dict[Any, int] = {}
+    for half in (people[::2], people[1::2]):  # everybody's group of cells follows from the number
+        for a, b, n, level in expected(half):
+            counted[a, b, level] = counted.get((a, b, level), 0) + n
+    assert shown(whole.to_pylist()) == sorted((a, b, n, j) for (a, b, j), n in counted.items())
+    assert "level" not in whole.column_names  # each group of cells numbers its own
+
+
 def test_the_door_does_not_let_a_group_leave_finer_in_any_column(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -262,6 +279,14 @@ def test_every_possible_group_gets_the_stated_noise() -> None:
     # Whoever sees a group cannot tell that anybody stands in it: P(noise > 0) = a / (1 + a).
     share = np.mean(np.array(told[bytes([1, 0, 0, 2])]) > 0)
     assert abs(share - math.exp(-1) / (1 + math.exp(-1))) < 5 * math.sqrt(0.2 / 2000)
+
+
+def test_a_group_that_there_cannot_be_is_not_counted() -> None:
+    found = counted([0, 50, 0, 0])
+    odd = found.copy()
+    odd["key"] = bytes([1, 0, 0, 9])
+    noisy = add_noise(MADE.layout, np.concatenate((found, odd)), 20.0, repeatable(1))
+    assert noisy["key"].tolist() == [bytes([1])]
 
 
 def test_whose_epsilon_is_less_takes_part_by_chance_and_pays_it(

@@ -170,7 +170,7 @@ def test_the_order_of_rows_tells_nothing_that_they_do_not_show() -> None:
 def test_the_asker_promises_l_and_k_on_top() -> None:
     people = [p | {"k": 1, "l": 1} for p in drawn(8, 30)]
     text = release_text(COMMONS, ["age", "town", "illness"], k=6, l=2)
-    assert text.endswith('GUARANTEE k = 6, l = 2 OF "illness"')
+    assert text.endswith('GUARANTEE k = 6, l = 2 OF ("illness")')
     found = Town(people, COMMONS, TERMS).ask(text)
     assert found is not None
     classes: dict[Any, list[str]] = {}
@@ -365,6 +365,20 @@ def test_groups_of_cells_release_by_themselves_and_their_rows_are_joined() -> No
 def test_what_is_no_release_of_rows(text: str) -> None:
     with pytest.raises(UnsupportedQueryError):
         blueprint(COMMONS, text, TERMS)
+
+
+def test_an_l_of_the_asker_holds_for_every_sensitive_column() -> None:
+    made = blueprint(COMMONS, release_text(COMMONS, ["age", "illness", "number"], l=3), TERMS)
+    assert made.plan.request.guarantees == ((COMMONS.floor, 3),)
+    assert made.diverse == ["illness", "number"]
+
+
+def test_columns_in_other_letters_keep_their_roles() -> None:
+    try:
+        made = blueprint(COMMONS, TEXT.replace('"number"', "NUMBER"), TERMS)
+    except UnsupportedQueryError:
+        return
+    assert made.diverse == ["number"]
 
 
 @pytest.mark.parametrize("given", [

@@ -539,7 +539,11 @@ def _span(text: str) -> tuple[str, tuple[int, int]]:
 @click.argument("columns", nargs=-1, required=True)
 @click.option("--table", help="The common table; needed where there are several.")
 @click.option("--where", metavar="SQL", help="Only rows in which this holds.")
-@click.option("--k", type=click.IntRange(1), default=1, help="At least so many people in a class.")
+@click.option(
+    "--k",
+    type=click.IntRange(1),
+    help="At least so many people in a class; by default what the common schema asks for.",
+)
 @click.option(
     "--l", "l", type=click.IntRange(1), default=1, help="And so many values of sensitive columns."
 )

@@ -204,6 +204,7 @@ def keyed_sampler(key: bytes) -> Sampler:
 def add_noise(layout: RecordLayout, found: Records, epsilon: float, sampler: Sampler) -> Records:
     """All groups that there can be, with noise; of those left, at least one person is told."""
     every = _possible(layout)
+    found = found[np.isin(found["key"], every["key"])]  # a broken cell may have sent any key
     counts = np.zeros(len(every), np.int64)
     counts[np.searchsorted(every["key"], found["key"])] = layout.people(found)
     noisy = DiscreteLaplace(round_epsilon(epsilon)).apply(counts, sampler)

@@ -42,7 +42,7 @@ def release_text(
     *,
     table: str | None = None,
     where: str | None = None,
-    k: int = 1,
+    k: int | None = None,
     l: int = 1,  # noqa: E741
 ) -> str:
     """The question by which cells are asked for their rows.
@@ -52,7 +52,8 @@ def release_text(
         columns: what is to be shown of a row.
         table: the common table; needed where there are several.
         where: which rows, as a condition of SQL.
-        k: the least number of people in a class, whatever they demand.
+        k: the least number of people in a class, whatever they demand; by default the least that
+            the common schema allows.
         l: the least number of values of every sensitive column in a class.
 
     Raises:
@@ -76,11 +77,11 @@ def release_text(
     if l > 1 and not sensitive:
         raise ParameterError("l", l, "1 where no sensitive column is shown")
     quoted = [_quote(name) for name in dict.fromkeys(columns)]
-    of = f", l = {l} OF {', '.join(map(_quote, sensitive))}" if l > 1 else ""
+    of = f", l = {l} OF ({', '.join(map(_quote, sensitive))})" if l > 1 else ""
     condition = f" WHERE {where}" if where else ""
     return (
         f"SELECT {', '.join([*quoted, f'COUNT(*) AS {COUNTED}'])} FROM {_quote(chosen)}{condition} "  # noqa: S608
-        f"GROUP BY {', '.join(quoted)} GUARANTEE k = {k}{of}"
+        f"GROUP BY {', '.join(quoted)} GUARANTEE k = {commons.floor if k is None else k}{of}"
     )
 
 
@@ -115,7 +116,13 @@ def show_rows(commons: Commons, made: Blueprint) -> Blueprint:
             start=0,
         )
     shown = commons.tables[tables.pop()]
-    if not any(key.expression.name in shown.schema.quasi for key in plan.request.keys):
+    if not set(made.names) <= set(shown.arrow.names):
+        raise UnsupportedQueryError(
+            "Name the columns of a release as the common schema writes them.",
+            text=plan.statement.text,
+            start=0,
+        )
+    if not set(made.names) & set(shown.schema.quasi):
         raise UnsupportedQueryError(
             "A release shows at least one column by which people can be found (role 'quasi').",
             text=plan.statement.text,

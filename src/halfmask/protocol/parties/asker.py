@@ -84,6 +84,8 @@ def join_answers(made: Blueprint, answers: Mapping[int, ReceivedAnswer]) -> pa.T
     tables = [received.rows for received in answers.values()]
     if made.shown is not None:
         return join_rows(tables)
+    if made.terms.local:  # every group of cells numbers the levels that its rows stand at
+        tables = [table.drop_columns(["level"]) for table in tables]
     whole = pa.concat_tables([t.cast(tables[0].schema) for t in tables])
     ways = _ways(made)
     keys = [name for name in whole.column_names if ways.get(name) is None]
