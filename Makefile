@@ -53,10 +53,12 @@ layers: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 # Each worker takes one half in order, so that one starts Spark, which comes first, and mostly one
-# PostgreSQL; who is done first takes from the other's end.
+# PostgreSQL; who is done first takes from the other's end. There is a worker per core: more threads
+# in each would only wait for each other.
 # Run the tests.
 unit: $(VENV)/.dev
-	NUMBA_CACHE_DIR="$(KERNELS)" $(BIN)/python -m pytest -q -n auto --dist worksteal
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_CACHE_DIR="$(KERNELS)" \
+		$(BIN)/python -m pytest -q -n auto --dist worksteal
 
 # Run the tests with all random examples, draws and steps.
 thorough: $(VENV)/.dev

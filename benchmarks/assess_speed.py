@@ -22,13 +22,15 @@ from halfmask.metrics.discrimination.column_sets import rank_column_sets
 from halfmask.metrics.risk.column_sets import special_uniques
 from halfmask.table.tuples import Tuples
 
+SAMPLE = 2000  # rows
+
 
 def sample_seconds() -> float:
     """The command line on the sample, from a cold start."""
     from halfmask.sample import write
 
     with tempfile.TemporaryDirectory() as folder:
-        path = write(folder)
+        path = write(folder, SAMPLE)
         command = [sys.executable, "-m", "halfmask", "assess", str(path), "--json"]
         start = time.perf_counter()
         subprocess.run(command, check=True, capture_output=True)  # noqa: S603 - our own program

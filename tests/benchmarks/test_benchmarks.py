@@ -15,7 +15,7 @@ SCRIPTS = ROOT / "benchmarks"
 ADULT, HIERARCHIES, NOTHING = "Adult", "hierarchies of Adult", "nothing"
 # Per script what it needs, its options, and those of its constants that make it long.
 SMALLEST: dict[str, tuple[str, list[str], dict[str, object]]] = {
-    "assess_speed": (NOTHING, ["--rows", "300"], {}),
+    "assess_speed": (NOTHING, ["--rows", "300"], {"SAMPLE": 100}),
     "auto_default": (
         NOTHING,
         ["--rows", "200", "--k", "2", "--tables", "sample", "--methods", "auto,personal"],

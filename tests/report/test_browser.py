@@ -8,12 +8,11 @@ from drawing import assert_drawn_quietly
 from halfmask.report import render
 
 
-@pytest.mark.parametrize("width", [390, 1100], ids=["on a phone", "on a desk"])
 @pytest.mark.parametrize("kind", ["document", "local"])
-def test_the_page_draws_its_plots_and_is_quiet(browser, request, tmp_path, kind, width):
+def test_the_page_draws_its_plots_and_is_quiet(browser, request, tmp_path, kind):
     path = tmp_path / "report.html"
     path.write_text(render(request.getfixturevalue(kind)), encoding="utf-8")
-    assert_drawn_quietly(browser, path, width, ("plot-classes", "plot-levels", "plot-loss"))
+    assert_drawn_quietly(browser, path, ("plot-classes", "plot-levels", "plot-loss"))
 
 
 def test_the_page_prints_with_its_tables_open(browser, document, tmp_path):

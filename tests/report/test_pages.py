@@ -80,12 +80,11 @@ def test_an_estimate_that_failed_says_why():
     assert estimate_text(None) == "not measured"
 
 
-@pytest.mark.parametrize("width", [390, 1100], ids=["on a phone", "on a desk"])
 @pytest.mark.parametrize("name", ["assessment", "comparison", "frontier"])
-def test_the_page_draws_its_plots_and_is_quiet(browser, pages, tmp_path, name, width):
+def test_the_page_draws_its_plots_and_is_quiet(browser, pages, tmp_path, name):
     path = tmp_path / "page.html"
     path.write_text(pages[name], encoding="utf-8")
-    assert_drawn_quietly(browser, path, width)
+    assert_drawn_quietly(browser, path)
 
 
 ODD = {
