@@ -154,9 +154,9 @@ class GuardedRows:
     _sampler: Sampler = field(default_factory=Sampler, repr=False)
     _kept: dict[tuple[str, ...], NDArray[np.int64]] = field(default_factory=dict, repr=False)
 
-    def count(self, columns: Sequence[str], cost: Budget) -> NoisyCounts:
-        """A noisy table of counts over ``columns``."""
-        what = " x ".join(columns) or "number of rows"
+    def count(self, columns: Sequence[str], cost: Budget, purpose: str = "") -> NoisyCounts:
+        """A noisy table of counts over ``columns``; the receipt lists it by its purpose."""
+        what = purpose or " x ".join(columns) or "number of rows"
         mechanism = noise(cost, self.allowance.rows_per_person)
         variance = Fraction(mechanism.variance).limit_denominator(10**6)
         self.allowance.charge(ViewCost(what, type(mechanism).__name__, mechanism.cost, variance))
