@@ -36,6 +36,18 @@ def test_a_private_table_with_its_receipt(halfmask, files):
     assert document["privacy"]["promise"] == {"kind": "pure", "epsilon": "1"}
 
 
+def test_bounds_are_bought_in_one_line(halfmask, files):
+    table, domains, _ = files
+    domains.write_text('sex = ["f", "m"]\nage = { bins = 10, integer = true }\n')
+    call = ("synthesize", table, "--epsilon", "2", "--domains", domains, "--json")
+    document = halfmask(*call, "--bounds", "0.5").json()
+    views = {one["view"]: one["cost"] for one in document["privacy"]["views"]}
+    assert views["bounds of age"] == {"kind": "pure", "epsilon": "1"}
+    refused = halfmask(*call)
+    assert refused.code == 1
+    assert halfmask("synthesize", table, "--bounds", "0.5").code == 1
+
+
 def test_an_empty_budget_is_exit_code_3(halfmask, files):
     table, domains, folder = files
     ledger = folder / "people.ledger"

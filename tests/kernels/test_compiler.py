@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import sys
 import time
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numba.core.registry import cpu_target
 from patience import until
 
 from halfmask.kernels import cache
@@ -49,6 +52,24 @@ def test_a_part_has_one_version_for_all_widths_and_constants():
 def test_a_part_can_be_called_from_python_too():
     assert step(2, 3) == 5
     assert step(2, 0.5) == 2.5
+
+
+@pytest.mark.usefixtures("nothing_compiled")
+def test_compiling_leaves_numba_and_the_collector_as_they_were():
+    @kernel
+    def larger(x, y):
+        return max(x, y) + max(2 * x, y)
+
+    @kernel
+    def wrong(x):
+        return x.nothing
+
+    assert larger(2, 3) == 7
+    assert larger(2.5, 3.0) == 8.0  # what was remembered is of the same types only
+    with pytest.raises(numba.TypingError):
+        wrong(1)
+    assert gc.isenabled()
+    assert "resolve_function_type" not in vars(cpu_target.typing_context)
 
 
 @pytest.mark.usefixtures("nothing_compiled")

@@ -536,8 +536,8 @@ def recode_command(
 
 
 _OPTIONS = (
-    "epsilon", "delta", "domains", "rows_per_person", "share", "k", "rows", "holdout", "seed",
-    "bins", "intervals", "strategy", "mode", "labels", "combinations", "time_limit",
+    "epsilon", "delta", "domains", "bounds", "rows_per_person", "share", "k", "rows", "holdout",
+    "seed", "bins", "intervals", "strategy", "mode", "labels", "combinations", "time_limit",
 )  # fmt: skip
 
 
@@ -550,6 +550,8 @@ _OPTIONS = (
 @demand_options
 @budget_options
 @LEDGER
+@click.option("--bounds", metavar="SHARE",
+              help="The share of epsilon that buys bounds that nobody declared.")  # fmt: skip
 @click.option("--k", type=int, help="cocluster: the fewest people in a group of the model.")
 @_bins
 @_intervals

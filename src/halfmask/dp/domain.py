@@ -340,7 +340,8 @@ def public_domains(columns: Sequence[str], declared: Mapping[str, object]) -> di
             f"{'has' if one else 'have'} no public domain, that is values or bounds known without "
             "looking at the rows. Give a codebook (--domains codebook.csv or .toml; domains= in "
             "Python), or domain in the schema: `halfmask describe FILE --public` writes one that "
-            "asks for what it cannot know."
+            "asks for what it cannot know. Bounds of numbers and dates can be bought with a share "
+            "of epsilon (--bounds 0.1; bounds=0.1); categories cannot without delta."
         )
     faults += [
         f"Domain {name!r} is no column of the table." for name in declared if name not in columns

@@ -160,9 +160,9 @@ class GuardedRows:
     _people: NDArray[np.uint64] | None = field(default=None, repr=False)
     _rows: NDArray[np.int64] | None = field(default=None, repr=False)  # of each code; None: one
 
-    def count(self, columns: Sequence[str], cost: Budget) -> NoisyCounts:
-        """A noisy table of counts over ``columns``."""
-        what = " x ".join(columns) or "number of rows"
+    def count(self, columns: Sequence[str], cost: Budget, purpose: str = "") -> NoisyCounts:
+        """A noisy table of counts over ``columns``; the receipt lists it by its purpose."""
+        what = purpose or " x ".join(columns) or "number of rows"
         mechanism = noise(cost, self.allowance.rows_per_person)
         variance = Fraction(mechanism.variance).limit_denominator(10**6)
         self.allowance.charge(ViewCost(what, type(mechanism).__name__, mechanism.cost, variance))

@@ -4,7 +4,8 @@ Called from Python, a kernel is compiled whole, optimized and kept in the cache.
 kernel, it is only translated: it is optimized and emitted as a part of its caller, once, and its
 integers are all 64 bits wide, so that there is one version of it. numba by itself optimizes and
 emits every function alone as well, wraps it for Python, and translates it again for every width and
-every constant; that more than doubles the time of a first use.
+every constant; that more than doubles the time of a first use. What numba's own functions give for
+types of arguments is found once; numba tries all their forms again at every use.
 
 A terminal shows meanwhile that something is compiled, which happens once.
 """
@@ -14,6 +15,7 @@ A terminal shows meanwhile that something is compiled, which happens once.
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 import time
@@ -24,7 +26,9 @@ from numba import njit, types
 from numba.core import compiler, typed_passes, untyped_passes
 from numba.core.base import _dynfunc
 from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import PassManager, register_pass
+from numba.core.registry import cpu_target
 
 from halfmask.kernels.cache import KernelCache
 
@@ -164,6 +168,49 @@ class _Inside(_Whole):
     lowering = _PartLowering
 
 
+_TYPES: dict[Any, Any] = {}
+
+
+def _certain(one: Any) -> bool:
+    return isinstance(one, types.Type) and one.is_precise()
+
+
+def _remember(resolve: Callable[..., Any]) -> Callable[..., Any]:
+    """What numba's functions give for types of arguments, found once."""
+
+    def resolve_once(function: Any, arguments: Any, keywords: Any) -> Any:
+        own = isinstance(function, types.Function) or not isinstance(function, types.Type)
+        if not own or keywords or not all(map(_certain, arguments)):
+            return resolve(function, arguments, keywords)
+        key = function, tuple(arguments)
+        if key not in _TYPES:
+            found = resolve(function, arguments, keywords)
+            if found is None:
+                return None
+            _TYPES[key] = found
+        return _TYPES[key]
+
+    return resolve_once
+
+
+@contextmanager
+def _compiling() -> Iterator[None]:
+    """Types remembered, and nothing collected, while a kernel is compiled."""
+    context, collects = cpu_target.typing_context, gc.isenabled()
+    with notice(), global_compiler_lock:
+        if "resolve_function_type" in vars(context):  # inside another kernel's
+            yield
+            return
+        context.resolve_function_type = _remember(context.resolve_function_type)
+        gc.disable()  # compiling makes a million small things, most of which stay
+        try:
+            yield
+        finally:
+            del context.resolve_function_type
+            if collects:
+                gc.enable()
+
+
 def _wide(one: Any) -> Any:
     """The type that a part takes for an argument: no constants, and integers of 64 bits."""
     one = types.unliteral(one)
@@ -187,7 +234,7 @@ def compile_parts(function: Callable[..., Any]) -> Any:
         return compile_part(signature)
 
     def as_whole(signature: Any) -> Any:
-        with notice():
+        with _compiling():
             return compile_whole(signature)
 
     part.compile, whole.compile = as_part, as_whole

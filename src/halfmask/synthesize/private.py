@@ -22,6 +22,13 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.dp.accountant import Accountant, Allowance, SpendingScope, unit, whose_rows
+from halfmask.dp.bounds import (
+    bought_facts,
+    bought_notes,
+    buy_bounds,
+    require_public,
+    wanted_bounds,
+)
 from halfmask.dp.budget import (
     Approximate,
     Number,
@@ -101,6 +108,8 @@ class NoiseSettings:
         insist: whether an epsilon above 20 or a delta above 0.0001 is meant.
         given: column to what every drawn row holds there: a public value, values, or a range; it
             needs ``rows``.
+        bounds: the share of the budget that finds bounds of numbers and dates for which nobody
+            declared any, such as 0.1.
     """
 
     epsilon: Number | Literal["personal"]
@@ -114,6 +123,7 @@ class NoiseSettings:
     demands: str = "keep"
     insist: bool = False
     given: Mapping[str, object] | None = None
+    bounds: Number | None = None
 
 
 NOISE_OPTIONS = tuple(one.name for one in fields(NoiseSettings) if one.name != "epsilon")
@@ -145,10 +155,17 @@ def synthesize_privately(
         raise ParameterError("rows", None, "how many rows to draw, which given needs")
     columns = _columns(table)
     stated = {n: d for n, d in declared_domains(table.schema).items() if n in columns}
-    known = public_domains(columns, {**stated, **given_domains(settings.domains, columns)})
+    stated |= given_domains(settings.domains, columns)
+    share, wanted = wanted_bounds(table.schema, columns, stated, settings.bounds)
+    public = public_domains(
+        [name for name in columns if name not in wanted],
+        {name: one for name, one in stated.items() if name not in wanted},
+    )
+    known = {n: wanted[n].widest if n in wanted else public[n] for n in columns}
     random = np.random.default_rng(secrets.randbits(128))  # draws from models, never noise
     require_fitting(known)
     declared = [*table.schema.impossible, *given_impossible(settings.domains)]
+    require_public(wanted, declared, settings.given)
     limits, impossible, given = draw_limits(declared, settings.given, known)
     chosen = _method(method, known)
     learn = PRIVATE[chosen]
@@ -159,10 +176,10 @@ def synthesize_privately(
     sizes = {name: len(domain) for name, domain in known.items()}
     if "zeros" in inspect.signature(learn).parameters:
         options = {**options, "zeros": limits.impossible}
-    _rehearse(learn, NoViews(sizes, unit(people.promise)), ordered=ordered, **options)
+    _rehearse(learn, NoViews(sizes, unit(people.promise) * (1 - share)), ordered=ordered, **options)
     coded = None
     if table.stored is not None:
-        coded = count_codes(table, coding_of(known))
+        coded = None if wanted else count_codes(table, coding_of(known))
         table = table if coded is not None else table.collect()
     keeper = settings.accountant or Accountant(people.promise)
     allowance = keeper.allow(
@@ -173,7 +190,10 @@ def synthesize_privately(
     )
     if coded is None:
         read, kept = people.rows(table, allowance, sum(len(domain) for domain in known.values()))
-        views = guarded_rows(read, known, allowance)
+        if wanted:
+            known |= buy_bounds(read, wanted, allowance, share)
+            sizes = {name: len(domain) for name, domain in known.items()}
+        views = guarded_rows(read, known, allowance).within(allowance.remaining)
     else:
         views, kept = guarded_tuples(coded, known, allowance), 1.0
     codes, trouble = learn_and_draw(
@@ -196,6 +216,7 @@ def synthesize_privately(
             "rows": rows,
             "rows_per_person": settings.rows_per_person,
             **people.parameters(),
+            **bought_facts(share, {name: known[name] for name in wanted}),
             **{name: value for name, value in options.items() if name != "zeros"},
             **stated_conditions(declared, settings.given),
         },
@@ -205,6 +226,7 @@ def synthesize_privately(
             *people.notes(),
             *whose_rows(table.schema, settings.rows_per_person),
             *_notes(known, settings.accountant),
+            *bought_notes(share, wanted),
             *condition_notes(declared, settings.given),
             *structure_notes(table.schema),
             *unweighted_notes(table.schema),

@@ -31,8 +31,9 @@ def synthesize(
             ``"cocluster"`` draws from groups of at least ``k`` people and has no formal guarantee.
         epsilon: the privacy budget to spend, or ``"personal"`` (each person's own, from the
             schema's policy); needed by all methods but ``"cocluster"``.
-        options: ``delta``, ``domains``, ``rows``, ``rows_per_person``, ``accountant`` and what the
-            method itself takes; see ``docs/dp.md`` and ``docs/coclustering.md``.
+        options: ``delta``, ``domains``, ``bounds`` (a share of epsilon that buys those that nobody
+            declared), ``rows``, ``rows_per_person``, ``accountant`` and what the method itself
+            takes; see ``docs/dp.md`` and ``docs/coclustering.md``.
 
     Raises:
         SchemaError: a column has no public domain.
