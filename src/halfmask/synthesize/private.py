@@ -146,6 +146,7 @@ def synthesize_privately(
         SchemaError: a column has no public domain.
         BudgetExceededError: the accountant has less than ``epsilon`` left.
     """
+    origin = table.origin  # of rows elsewhere the same, whether they are read or not
     if not _stays(table, settings):
         table = with_policies(require_table(table), settings.policies)
     rows = settings.rows
@@ -222,7 +223,6 @@ def synthesize_privately(
         },
         (
             *trouble,
-            *(() if table.stored is None else (_stayed(table.stored.engine),)),
             *people.notes(),
             *whose_rows(table.schema, settings.rows_per_person),
             *_notes(known, settings.accountant),
@@ -231,7 +231,7 @@ def synthesize_privately(
             *structure_notes(table.schema),
             *unweighted_notes(table.schema),
         ),
-        table.origin,
+        origin,
         table.schema,
         impossible,
         given,
@@ -240,16 +240,15 @@ def synthesize_privately(
 
 
 def _stays(table: Table, settings: NoiseSettings) -> bool:
-    """Whether rows are coded and counted where they are: none is needed by itself."""
+    """Whether rows are coded and counted where they are: none is needed by itself.
+
+    No release says which: it may hang on whether somebody has two rows.
+    """
     if table.stored is None or settings.policies is not None or not is_typed(table):
         return False
     if levels_in_force(table.schema, settings.demands) is not None:
         return False
     return table.schema.person is None or one_row_each(table)
-
-
-def _stayed(engine: str) -> str:
-    return f"The rows stayed in {engine}, which counted them."
 
 
 @dataclass(frozen=True, slots=True)
