@@ -311,7 +311,9 @@ class DuckDB(SqlEngine):
             return
         self._sizes[name] = rows.num_rows
         slot = self._slots.get(name)
-        if rows.num_rows <= SMALL and slot is not None and slot.schema.equals(rows.schema):
+        # What a column is may stand in the metadata alone.
+        same = slot is not None and slot.schema.equals(rows.schema, check_metadata=True)
+        if rows.num_rows <= SMALL and slot is not None and same:
             slot.rows = rows
         else:
             slot = Slot(rows) if rows.num_rows <= SMALL else None
