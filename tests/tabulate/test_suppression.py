@@ -216,3 +216,16 @@ def test_every_withheld_sum_is_as_uncertain_as_its_rule_asks(shape, sole):
             assert _reached(cell, -1, true, published, known) >= down * (1 - 1e-6) - 1e-6
     assert made > 0
     assert primary > 2
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_cell_is_withheld_that_readers_find_out(seed):
+    """Also where the time ends before the optimum is found."""
+    rng = np.random.default_rng(seed)
+    leaves = rng.poisson(rng.gamma(0.5, 20, size=(2, 5, 9)))
+    leaves[:, :, 0] += 1
+    leaves[:, 0, :] += 1
+    leaves[0, :, :] += 1
+    release = hm.tabulate(people(leaves), ["a", "b", "c"], threshold=5, time_limit=0.5)
+    assert release.withheld > 0
+    assert hm.audit_table(release, threshold=5).holds

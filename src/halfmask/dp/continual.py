@@ -150,7 +150,7 @@ class CountSeries:
 
     def hashes(self, people: Iterable[str]) -> People:
         """What people are known by in this series, once it is allowed."""
-        (salt,) = (
+        salt = next(
             record.body["salt"]
             for record in self._file.records()
             if record.kind == CONTINUAL and record.body.get("terms") == self.terms

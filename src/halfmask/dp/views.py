@@ -195,7 +195,8 @@ class GuardedRows:
         shape = tuple(self.sizes[name] for name in columns)
         if prod(shape) > MOST_CELLS:
             raise ParameterError("cells", prod(shape), f"at most {MOST_CELLS:,} in one table")
-        time, cells, held, found = self._codes[period], self._cells(columns), dict(counted), {}
+        time, cells, held = self._codes[period], self._cells(columns), dict(counted)
+        found: dict[Node, tuple[NDArray[np.int64], NDArray[np.uint64]]] = {}
         for node in nodes:
             low, high = tree.span(node)
             rows = np.flatnonzero((time >= low) & (time < high))

@@ -307,15 +307,15 @@ def _same(found: Regions, told: int | None, *, apart: bool) -> SeriesAudit:
     Where classes overlap somebody may have gone from one to the other, and hold what both hold.
     """
     narrowed = {values.name: told for values in found.values}
-    facts: tuple[Any, ...] = (found.rows, (), 0, 0)
-    if apart:
-        note = "All releases hold the very same rows and count as one."
-        return SeriesAudit("nothing", *facts, 0, narrowed, narrowed, (note,))
-    note = (
-        "All releases hold the very same rows, in classes that overlap: they count as one where "
-        "the same people stand in each of them, which the rows do not tell."
-    )
-    return SeriesAudit("not known", *facts, max(found.rows), narrowed, narrowed, (note,))
+    note = "All releases hold the very same rows and count as one."
+    if not apart:
+        note = (
+            "All releases hold the very same rows, in classes that overlap: they count as one "
+            "where the same people stand in each of them, which the rows do not tell."
+        )
+    outcome: Outcome = "nothing" if apart else "not known"
+    open_ = 0 if apart else max(found.rows)
+    return SeriesAudit(outcome, found.rows, (), 0, 0, open_, narrowed, narrowed, (note,))
 
 
 def _audit(

@@ -90,10 +90,23 @@ def find_pattern(
     best = best.with_bound(cuts.relaxed(clock)[1])
     if grid.size <= SMALL:
         best = _publish_needless(problem, best, clock, until=0.5)
-        return _to_the_optimum(problem, cuts, best, clock)
-    if best.gap > 0:
+        best = _to_the_optimum(problem, cuts, best, clock)
+    elif best.gap > 0:
         best = search.improve(best, clock)
-    return best
+    return _publish_unused(problem, best)
+
+
+def _publish_unused(problem: ProtectionProblem, best: SuppressionPattern) -> SuppressionPattern:
+    """Publish cells that no move needs: readers may find them out, and they hide nobody."""
+    if not all(target in best.moves for target in problem.targets()):
+        return best  # some are safe without a move that is known: what is withheld must stay
+    withheld = problem.primary.copy()
+    for move in best.moves.values():
+        withheld[move.cells] = True
+    cost = float(problem.weight[withheld].sum())
+    if cost >= best.cost:
+        return best
+    return SuppressionPattern(withheld, cost, min(best.bound, cost), best.moves)
 
 
 def _publish_needless(
