@@ -62,6 +62,7 @@ def table(rows: int, seed: int = 0) -> hm.Table:
     """People with ten columns that leave; five of them quasi-identifiers."""
     draw = np.random.default_rng(seed)
     town = draw.integers(0, 400, rows)
+    illness = draw.integers(0, 50, rows)
     data = {
         "id": np.arange(rows),
         "home": draw.integers(0, max(1, rows // 2), rows),
@@ -72,11 +73,11 @@ def table(rows: int, seed: int = 0) -> hm.Table:
         "job": np.array([f"job {i}" for i in range(30)])[(draw.beta(1, 3, rows) * 30).astype(int)],
         "income": np.round(draw.lognormal(8, 1, rows), 2),
         "hours": draw.integers(1, 60, rows),
-        "illness": draw.integers(0, 50, rows),
+        "illness": illness,
         "day": pa.array(draw.integers(0, 20_000, rows).astype(np.int32)).cast(pa.date32()),
         "latitude": draw.normal(48, 1, rows),
         "longitude": draw.normal(4, 1, rows),
-        "guarded": pa.array(draw.integers(0, 50, rows), mask=draw.random(rows) < 0.7),
+        "guarded": pa.array(draw.permutation(illness), mask=draw.random(rows) < 0.7),
     }
     quasi = ("age", "sex", "region", "town", "job")
     roles: dict[str, Any] = {name: "quasi" if name in quasi else "other" for name in data}

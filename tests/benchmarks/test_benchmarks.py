@@ -67,6 +67,7 @@ SMALLEST: dict[str, tuple[str, list[str], dict[str, object]]] = {
     "tabulate_speed": (NOTHING, ["--time-limit", "2"], {"SHAPE": (4, 4, 3), "FLAT": (4, 4)}),
     "thesis_coclustering": (ADULT, ["--k", "20", "--rounds", "1", "--recodings"], {}),
     "thesis_dp": (ADULT, ["--runs", "1"], {"EPSILONS": ("1",), "BLOCK_ROWS": (2.0,)}),
+    "thesis_rates": (NOTHING, [], {}),
     "thesis_personal": (
         ADULT,
         ["--seeds", "1", "--step", "50", "--k", "low", "--samples", "1", "--method", "mondrian"],

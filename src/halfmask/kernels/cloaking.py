@@ -130,7 +130,7 @@ def _open_within(p: Any, box: Any, stack: Any, near: Any, gather: bool) -> int: 
 def _separation(p: Any, node: int, seed: int) -> int:
     """How many cells a node is away from a place."""
     e, y, x = p.edges[node], p.down[seed], p.across[seed]
-    return max(e[0] - y, y - e[2], e[1] - x, x - e[3], 0)
+    return max(e[0] - y, y - e[2], e[1] - x, x - e[3], 0)  # type: ignore[no-any-return]
 
 
 @kernel
