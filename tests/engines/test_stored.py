@@ -98,6 +98,11 @@ COUNTED = {
         (one.name, round(one.loss, 9), round(one.risk, 9))
         for one in hm.frontier(table, hm.KAnonymity(5), suppression=[0.0, 0.1]).points
     ],
+    "describe": lambda table: hm.describe(table).to_dict()["columns"],
+    "row_risks": lambda table: [
+        (one["risk"], round(one["mean"], 9), one["above"])
+        for one in hm.row_risks(table, fraction=0.1).summary(0.2)
+    ],
     "len": len,
     "columns": lambda table: table.column_names,
 }
@@ -115,8 +120,6 @@ COLLECTED = {
     "synthesize": lambda table: (
         hm.synthesize(table, method="cocluster", k=20, seed=0).to_arrow().to_pylist()
     ),
-    "describe": lambda table: hm.describe(table).to_dict()["columns"],
-    "row_risks": lambda table: hm.row_risks(table).to_arrow().to_pylist(),
     "partition_measures": lambda table: hm.partition_measures(
         table, np.arange(240) // 10
     ).to_dict(),
