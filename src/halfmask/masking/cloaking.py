@@ -147,7 +147,8 @@ def _refuse_few(owner: Ints, need: Ints) -> None:
 def _on_grid(places: Floats, level: int) -> Ints:
     """The row and column of each place on the grid of a level."""
     unit = np.minimum((places - _LOW) / _SPAN, 1 - 1e-12)
-    return np.floor(unit * (1 << level)).astype(np.int64)
+    found: Ints = np.floor(unit * (1 << level)).astype(np.int64)
+    return found
 
 
 def pyramid_areas(
@@ -211,22 +212,22 @@ def cells_of(places: Floats, owner: Ints, need: Ints, levels: int) -> tuple[Ints
     Raises:
         UnsatisfiableError: all people together are fewer than somebody asks for.
     """
-    from halfmask.kernels.group import number_keys
-
     size = len(places)
     ids, depth = np.zeros(size, np.int64), np.zeros(size, np.int64)
     if not size:
         return ids, depth
     _refuse_few(owner, need)
     several = len(np.unique(owner)) < size
-    going, grid = np.arange(size), _on_grid(places, levels)
+    grid = _on_grid(places, levels)
+    curve = _along_curve(grid)
+    going = np.argsort(curve, kind="stable")  # along the curve, cells of all levels are runs
+    grid, curve = grid[going], curve[going]
     for level in range(1, levels + 1):
         coarse = grid >> (levels - level)
         finer = coarse[:, 0] * (1 << level) + coarse[:, 1]
-        child, counts = number_keys(finer.astype(np.uint64))
-        family, sizes = number_keys(ids[going].astype(np.uint64))
-        of = np.zeros(len(counts), np.int64)
-        of[child] = family
+        child, counts = _runs(curve >> np.uint64(2 * (levels - level)))
+        family, sizes = _runs(curve >> np.uint64(2 * (levels - level + 1)))
+        of = family[np.cumsum(counts) - 1]
         if several:
             counts = _people(child, owner[going], len(counts))
         asked = _most(child, need[going], len(counts))
@@ -236,11 +237,18 @@ def cells_of(places: Floats, owner: Ints, need: Ints, levels: int) -> tuple[Ints
             held = _people(family[stays], owner[going[stays]], len(sizes))
             rest |= (held < _most(family[stays], need[going[stays]], len(sizes)))[of]
         on = ~rest[child]
-        going, grid = going[on], grid[on]
+        going, grid, curve = going[on], grid[on], curve[on]
         ids[going], depth[going] = finer[on], level
         if not len(going):
             break
     return ids, depth
+
+
+def _runs(keys: NDArray[np.uint64]) -> tuple[Ints, Ints]:
+    """The run of equal keys that each is in, from 0, and how many are in each run."""
+    begins = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
+    counts = np.diff(np.append(begins, len(keys)))
+    return np.repeat(np.arange(len(counts)), counts), counts
 
 
 def _rest(family: Ints, counts: Ints, asked: Ints, families: int) -> NDArray[np.bool_]:

@@ -522,8 +522,9 @@ def seal_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRelea
         require_tied(more)
     own = enforce_demands(held, places, ids, candidate.models, candidate.demands, noisy=noisy)
     true = with_true_values(table, held, source, candidate.models)
-    again = candidate.models and recheck_models(candidate.models, quasi, true, places, none)[0]
-    if not all(v.holds for v in again):
+    if candidate.models and not all(
+        v.holds for v in recheck_models(candidate.models, quasi, true, places, none)[0]
+    ):
         raise InternalError("A promise holds only because a step moved the values it speaks of.")
     enforce_demands(true, places, ids, candidate.models, candidate.demands, noisy=noisy)
     for claim in candidate.claims:
