@@ -482,7 +482,7 @@ def test_a_relay_killed_at_every_step_gives_the_same_answer(merge: Any, tmp_path
     """Every message kills a relay before each of its statements, and one before its reply.
 
     A task that such a relay gave to nobody must come back in time; every third Seek is answered.
-    From the third message of a kind on, the ordinary run kills at one statement alone, each time
+    From the fourth message of a kind on, the ordinary run kills at one statement alone, each time
     at the next.
     """
     path = tmp_path / "relay.sqlite"
@@ -495,7 +495,7 @@ def test_a_relay_killed_at_every_step_gives_the_same_answer(merge: Any, tmp_path
         kind, statement = type(read_request(data)).__name__, 0
         handled[kind] += 1
         speechless = kind != "Seek" or handled[kind] % 3 == 0
-        if THOROUGH or handled[kind] <= 2:
+        if THOROUGH or handled[kind] <= 3:
             while killed(path, data, town.clock, statement, speechless=speechless):
                 statement += 1
             deaths[kind] = max(deaths.get(kind, 0), statement)
