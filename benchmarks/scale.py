@@ -25,7 +25,7 @@ import halfmask as hm
 from halfmask.anonymize import entries, run
 from halfmask.engines import aside
 from halfmask.engines.scratch import connect_within
-from halfmask.release import written
+from halfmask.release.doors import written
 from halfmask.release.seal import seal
 
 if TYPE_CHECKING:

@@ -28,8 +28,8 @@ from halfmask.coclustering.hierarchy import hierarchy, simplify
 from halfmask.coclustering.prepare import cocluster_columns
 from halfmask.metrics.utility.distributions import hellinger
 from halfmask.release.candidate import SyntheticCandidate
+from halfmask.release.doors.synthetic import measure_synthetic
 from halfmask.release.seal import seal
-from halfmask.release.synthetic import measure_synthetic
 from halfmask.table.hierarchies.builders import find_automatic
 
 coclustering = import_module("halfmask.anonymize.coclustering")

@@ -28,7 +28,7 @@ _HOMES = {
     "MConfidentiality": "halfmask.models",
     "MInvariance": "halfmask.models",
     "Ledger": "halfmask.query.history.ledger",
-    "MaskedRelease": "halfmask.release.masked",
+    "MaskedRelease": "halfmask.release.doors.masked",
     "Need": "halfmask.metrics.discrimination.need",
     "Partition": "halfmask.metrics.discrimination.partition",
     "PersonalKAnonymity": "halfmask.models",
@@ -39,7 +39,7 @@ _HOMES = {
     "Recoding": "halfmask.release",
     "Release": "halfmask.release",
     "SampleUniques": "halfmask.models",
-    "SeriesLedger": "halfmask.release.series",
+    "SeriesLedger": "halfmask.release.doors.series",
     "Schema": "halfmask.table.schema",
     "SyntheticRelease": "halfmask.release.release",
     "TCloseness": "halfmask.models",
@@ -125,11 +125,11 @@ if TYPE_CHECKING:
     from halfmask.query.suggest import suggest as suggest
     from halfmask.release import Recoding as Recoding
     from halfmask.release import Release as Release
-    from halfmask.release.masked import MaskedRelease as MaskedRelease
+    from halfmask.release.doors.masked import MaskedRelease as MaskedRelease
+    from halfmask.release.doors.series import SeriesLedger as SeriesLedger
     from halfmask.release.release import Answer as Answer
     from halfmask.release.release import PrivateRelease as PrivateRelease
     from halfmask.release.release import SyntheticRelease as SyntheticRelease
-    from halfmask.release.series import SeriesLedger as SeriesLedger
     from halfmask.release.tabulation.door import TableRelease as TableRelease
     from halfmask.sample import policies as policies
     from halfmask.series.audit import audit_releases as audit_releases

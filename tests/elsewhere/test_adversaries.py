@@ -18,7 +18,7 @@ from places import MODELS, people, stored
 import halfmask as hm
 from halfmask.engines.duckdb import DuckDB
 from halfmask.engines.scratch import PREFIX, scratch_folder
-from halfmask.release import written
+from halfmask.release.doors import written
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,7 +126,8 @@ _KILLED = """
 import os, signal, sys
 import halfmask as hm
 from halfmask.engines import aside, postgres
-from halfmask.release import record, written
+from halfmask.release import record
+from halfmask.release.doors import written
 from halfmask.anonymize import entries
 from places import MODELS, SCHEMA
 

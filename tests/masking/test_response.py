@@ -18,7 +18,7 @@ from halfmask.errors import InputError, InternalError, ParameterError, PrivacyEr
 from halfmask.masking import run
 from halfmask.masking.mask import Rows
 from halfmask.masking.response import read_responses
-from halfmask.release.responses import ResponseClaim, estimate_answers
+from halfmask.release.doors.responses import ResponseClaim, estimate_answers
 from halfmask.report.responses import half_width
 
 M = hm.masks

@@ -18,7 +18,7 @@ from halfmask.query.final import Figures
 from halfmask.query.run import Session, candidate_of
 from halfmask.query.semantics import LevelChoice, choose_levels, publish_groups
 from halfmask.release import seal
-from halfmask.release.answer import _check_keys, _placed
+from halfmask.release.doors.answer import _check_keys, _placed
 
 if TYPE_CHECKING:
     from halfmask.release.candidate import AnswerCandidate

@@ -20,7 +20,7 @@ import halfmask as hm
 from halfmask.anonymize.partition import confidential
 from halfmask.errors import HalfmaskError, InputError, InternalError, ParameterError, SchemaError
 from halfmask.release import quasi_tree
-from halfmask.release.confidentiality import _exceeding
+from halfmask.release.doors.confidentiality import _exceeding
 from halfmask.release.partition import RowPartition
 from halfmask.release.seal import seal
 

@@ -11,8 +11,8 @@ import pytest
 import halfmask as hm
 from halfmask.coclustering.generate import BlockGenerator
 from halfmask.errors import InternalError, ParameterError, UnsatisfiableError
-from halfmask.release import synthetic
-from halfmask.release.synthetic import require_shared_together
+from halfmask.release.doors import synthetic
+from halfmask.release.doors.synthetic import require_shared_together
 from halfmask.synthesize.columns import shared_parts
 from halfmask.synthesize.combinations import redraw_rare, shared_combinations
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from halfmask.masking.response import ShareEstimate
-    from halfmask.release.masked import MaskedRelease
+    from halfmask.release.doors.masked import MaskedRelease
 
 
 class MaskCommand(PromiseCommand):

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from halfmask.models.verdict import Verdict
+    from halfmask.release.doors.series import SeriesLedger
     from halfmask.release.release import PrivateRelease, Release, SyntheticRelease
-    from halfmask.release.series import SeriesLedger
     from halfmask.table.schema import Schema
 
 
@@ -142,7 +142,7 @@ def check_command(file: str | None, as_json: bool, **given: Any) -> int:
 
 def _series_ledger(given: dict[str, Any]) -> SeriesLedger | None:
     """The ledger of --previous, opened with its key."""
-    from halfmask.release.series import SeriesLedger
+    from halfmask.release.doors.series import SeriesLedger
 
     if given["previous"]:
         return SeriesLedger.open(given["previous"], given["ledger_key"])

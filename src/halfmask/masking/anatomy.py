@@ -18,13 +18,13 @@ import pyarrow as pa
 from halfmask.errors import InputError, UnsatisfiableError
 from halfmask.masking.mask import MaskStep, MaskWords, Outcome, anything, one_column, register_mask
 from halfmask.models.verdict import whole_number
-from halfmask.release.masked import AnatomyClaim, BucketClaim
+from halfmask.release.doors.masked import AnatomyClaim, BucketClaim
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.masking.mask import Rows
-    from halfmask.release.masked import MaskedRelease
+    from halfmask.release.doors.masked import MaskedRelease
     from halfmask.table.table import Table
 
     Ints = NDArray[np.int64]

@@ -29,7 +29,7 @@ from halfmask.masking.mask import (
 from halfmask.models.exact import at_most, fraction
 from halfmask.models.guarding import GuardingNodes, values_below
 from halfmask.models.verdict import number
-from halfmask.release.masked import GuardClaim
+from halfmask.release.doors.masked import GuardClaim
 from halfmask.table.hierarchy import canonical, flat
 from halfmask.table.values import is_text
 

@@ -27,8 +27,8 @@ from halfmask.masking.mask import (
     secret,
     secret_place,
 )
+from halfmask.release.doors.masked import PseudonymClaim, refuse_beside
 from halfmask.release.files import folder_lock, private_file
-from halfmask.release.masked import PseudonymClaim, refuse_beside
 from halfmask.release.pseudonyms import key_bytes, keyed_tokens
 
 if TYPE_CHECKING:

@@ -21,9 +21,14 @@ from halfmask.dp.mechanisms import RandomizedResponse
 from halfmask.errors import InputError, ParameterError
 from halfmask.masking.mask import MaskStep, MaskWords, Outcome, one_column, register_mask
 from halfmask.models.verdict import number
+from halfmask.release.doors.masked import MaskedRelease
+from halfmask.release.doors.responses import (
+    ResponseClaim,
+    count_values,
+    estimate_answers,
+    listed_values,
+)
 from halfmask.release.files import read_document
-from halfmask.release.masked import MaskedRelease
-from halfmask.release.responses import ResponseClaim, count_values, estimate_answers, listed_values
 from halfmask.table.document import Result
 from halfmask.table.table import require_table
 

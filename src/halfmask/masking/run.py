@@ -30,11 +30,11 @@ from halfmask.models.needs import (
 from halfmask.models.verdict import Model, require_whole
 from halfmask.release.candidate import MaskedCandidate
 from halfmask.release.demands import SET_ASIDE, state_demands
+from halfmask.release.doors.masked import AnatomyClaim, drawn_copies, with_true_values
+from halfmask.release.doors.responses import refuse_true_answers
 from halfmask.release.files import read_document
-from halfmask.release.masked import AnatomyClaim, drawn_copies, with_true_values
 from halfmask.release.partition import Perturbation
 from halfmask.release.recheck import recheck_models
-from halfmask.release.responses import refuse_true_answers
 from halfmask.release.seal import published_columns, seal
 from halfmask.table.demands import with_policies
 from halfmask.table.table import require_table
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from halfmask.masking.mask import MaskStep, Outcome
     from halfmask.models.verdict import Verdict
     from halfmask.release.demands import DemandsChoice
-    from halfmask.release.masked import MaskedRelease
+    from halfmask.release.doors.masked import MaskedRelease
     from halfmask.table.table import Table
 
 FORMAT = "halfmask.masked/"

@@ -34,7 +34,7 @@ from halfmask.masking.mask import (
 from halfmask.masking.microaggregation import Microaggregate
 from halfmask.masking.numbers import Numbers, numbers_in
 from halfmask.models.verdict import whole_number
-from halfmask.release.masked import DrawClaim
+from halfmask.release.doors.masked import DrawClaim
 from halfmask.table.values import is_number
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.masking.mask import Rows
-    from halfmask.release.masked import MaskedRelease
+    from halfmask.release.doors.masked import MaskedRelease
     from halfmask.table.table import Encoded, Table
 
     Bins = NDArray[np.uint8]

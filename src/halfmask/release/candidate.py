@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from halfmask.models.verdict import Model
     from halfmask.release.demand_watch import DemandWatch
     from halfmask.release.demands import DemandsChoice
-    from halfmask.release.masked import Claim
+    from halfmask.release.doors.masked import Claim
+    from halfmask.release.doors.series import SeriesLedger
     from halfmask.release.partition import Perturbation, RowPartition
     from halfmask.release.recoding import Recoding
-    from halfmask.release.series import SeriesLedger
     from halfmask.release.tabulation.cells import CellGrid
     from halfmask.release.tabulation.recount import TableDesign
     from halfmask.table.schema import Schema

@@ -4,7 +4,9 @@ A Parquet or Arrow file holds it in its metadata, a text file in the schema file
 it. It says nothing that the released rows and the document of the release do not say: no original
 value, no level that was not used, nobody's demand.
 
-Releases leave for a file, a folder or a database, by one step that nobody sees half of.
+Releases leave for a file, a folder or a database, by one step that nobody sees half of. What
+arrives in a database, or was written by an engine, is held to what the door checked: classes with
+the values of every column that a promise reads, each with its number of rows.
 """
 
 from __future__ import annotations
@@ -34,8 +36,9 @@ from halfmask.release.files import (
     whole_folder,
     write_table,
 )
-from halfmask.release.groups import count_groups, require_groups
+from halfmask.release.labels import encode_labels
 from halfmask.table.columns import Column
+from halfmask.table.files.rows import normalize
 from halfmask.table.files.toml import read_mapping, toml_section
 from halfmask.table.read import COUNTED, FILE, INSIDE, schema_beside
 from halfmask.table.schema import Schema
@@ -48,11 +51,12 @@ if TYPE_CHECKING:
     from halfmask.engines.aside import AsideRows
     from halfmask.models.verdict import Model
     from halfmask.release.document import ColumnChange
-    from halfmask.release.groups import Groups
     from halfmask.release.release import Release
     from halfmask.table.files.rows import Incoming
     from halfmask.table.table import Table
 
+Groups = tuple[pa.Table, Any]
+_ROWS = "hm_rows"
 FORMAT = "halfmask.file/1"
 _ABOUT = (
     "A release, checked by halfmask before it left. Keep this file beside its rows:\n"
@@ -492,3 +496,36 @@ def _require_name(table: str | None) -> str:
     if not table:
         raise ParameterError("table", table, "the name of the table to write in the database")
     return table
+
+
+def count_groups(rows: pa.Table, columns: Sequence[str]) -> Groups:
+    """The combinations of ``columns`` in rows that are in memory, and how many rows hold each."""
+    found = rows.select(list(columns)).group_by(list(columns)).aggregate([([], "count_all")])
+    return found.select(list(columns)), found["count_all"].to_numpy()
+
+
+def require_groups(expected: Groups, arrived: Groups) -> None:
+    """Demand that the same groups arrived, each with as many rows.
+
+    Raises:
+        InternalError: some group differs; nothing leaves.
+    """
+    both = pa.concat_tables([_spelled(*expected), _spelled(arrived[0], -np.asarray(arrived[1]))])
+    sums = both.group_by(expected[0].column_names).aggregate([(_ROWS, "sum")])
+    wrong = int(np.count_nonzero(sums[f"{_ROWS}_sum"].to_numpy()))
+    if wrong:
+        raise InternalError(
+            f"Other rows arrived than those that were checked: {wrong} groups differ; nothing was "
+            "released."
+        )
+
+
+def _spelled(groups: pa.Table, counts: Any) -> pa.Table:
+    """Groups as the texts of their values: types differ between places, what is read does not."""
+    plain = normalize(groups, ()) if groups.num_rows else groups
+    columns = {}
+    for name in plain.column_names:
+        text = encode_labels(plain[name])
+        text = text.cast(text.type.value_type) if pa.types.is_dictionary(text.type) else text
+        columns[name] = text.cast(pa.string())
+    return pa.table({**columns, _ROWS: pa.array(np.asarray(counts, dtype=np.int64))})

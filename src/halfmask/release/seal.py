@@ -24,7 +24,6 @@ from halfmask.release.candidate import (
     TabulationCandidate,
 )
 from halfmask.release.column_types import types_of_rows
-from halfmask.release.confidentiality import require_blind_cuts
 from halfmask.release.demands import DemandsStatement, enforce_demands, order_notes
 from halfmask.release.document import (
     ColumnChange,
@@ -32,6 +31,8 @@ from halfmask.release.document import (
     counted_changes,
     other_change,
 )
+from halfmask.release.doors.confidentiality import require_blind_cuts
+from halfmask.release.doors.written import WrittenRows, origin_of, write_labels
 from halfmask.release.partition import (
     ClassSizes,
     Perturbation,
@@ -53,7 +54,6 @@ from halfmask.release.recheck import (
 )
 from halfmask.release.record import released_schema
 from halfmask.release.release import DOOR, Release, SealedGuarantee
-from halfmask.release.written import WrittenRows, origin_of, write_labels
 from halfmask.table.demands import states
 from halfmask.table.policies import DEMANDS
 from halfmask.table.schema import NO_QUASI
@@ -67,11 +67,11 @@ if TYPE_CHECKING:
 
     from halfmask.engines.aside import AsideRows
     from halfmask.metrics.risk.reidentification import Reidentification
-    from halfmask.release.masked import MaskedRelease
+    from halfmask.release.doors.masked import MaskedRelease
+    from halfmask.release.doors.series import SeriesRelease
     from halfmask.release.recheck import CellTruth
     from halfmask.release.recoding import Recoding
     from halfmask.release.release import Answer, PrivateRelease, SyntheticRelease
-    from halfmask.release.series import SeriesRelease
     from halfmask.release.tabulation.door import TableRelease
     from halfmask.table.schema import Schema
     from halfmask.table.table import Table
@@ -112,25 +112,25 @@ def seal(
     if isinstance(candidate, Candidate):
         return _seal_table(candidate)
     if isinstance(candidate, AnswerCandidate):
-        from halfmask.release.answer import seal_answer
+        from halfmask.release.doors.answer import seal_answer
 
         return seal_answer(candidate)
     if isinstance(candidate, NoiseCandidate):
-        from halfmask.release.synthetic import seal_noise
+        from halfmask.release.doors.synthetic import seal_noise
 
         return seal_noise(candidate)
     if isinstance(candidate, SyntheticCandidate):
-        from halfmask.release.synthetic import seal_synthetic
+        from halfmask.release.doors.synthetic import seal_synthetic
 
         return seal_synthetic(candidate, published_columns(candidate.table))
     if isinstance(candidate, MaskedCandidate):
-        from halfmask.release.masked import seal_masked
-        from halfmask.release.responses import ResponseClaim
+        from halfmask.release.doors.masked import seal_masked
+        from halfmask.release.doors.responses import ResponseClaim
 
         told = [c.column for c in candidate.claims if isinstance(c, ResponseClaim)]
         return seal_masked(candidate, published_columns(candidate.rows, told))
     if isinstance(candidate, SeriesCandidate):
-        from halfmask.release.series import seal_series
+        from halfmask.release.doors.series import seal_series
 
         return seal_series(candidate, published_columns(candidate.table))
     if isinstance(candidate, TabulationCandidate):

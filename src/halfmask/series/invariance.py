@@ -28,10 +28,10 @@ from halfmask.models.personal import PersonalKAnonymity, PersonalLDiversity
 from halfmask.models.statistics import own_demands
 from halfmask.models.verdict import require_number
 from halfmask.release.candidate import SeriesCandidate
+from halfmask.release.doors.series import SeriesLedger
 from halfmask.release.labels import Holders, Nodes, Ranges, encode_labels, required_sharing
 from halfmask.release.partition import RowPartition
 from halfmask.release.seal import published_columns, seal
-from halfmask.release.series import SeriesLedger
 from halfmask.series.coordinates import Coordinates
 from halfmask.table.demands import lone_values
 
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
     from halfmask.models.verdict import Model
     from halfmask.release.demands import DemandsChoice
+    from halfmask.release.doors.series import SeriesRelease
     from halfmask.release.labels import ClassLabels
-    from halfmask.release.series import SeriesRelease
     from halfmask.table.table import Table
 
 OPTIONS = ("counterfeits", "on_infeasible", "key")

@@ -20,13 +20,7 @@ import pyarrow.compute as pc
 from halfmask.errors import InputError, InternalError, PrivacyError, usable_path
 from halfmask.release.demands import enforce_demands, order_notes, refuse_diversity
 from halfmask.release.document import AS_IT_WAS, ColumnChange
-from halfmask.release.files import has_fraction, write_table
-from halfmask.release.labels import encode_labels
-from halfmask.release.partition import Perturbation
-from halfmask.release.pseudonyms import require_tied
-from halfmask.release.recheck import recheck_models, repack, require_verdicts, secret_order
-from halfmask.release.release import DOOR, Release, SealedGuarantee
-from halfmask.release.responses import (
+from halfmask.release.doors.responses import (
     ResponseClaim,
     covers_all,
     hold_responses,
@@ -34,6 +28,12 @@ from halfmask.release.responses import (
     receipt,
     settled_demands,
 )
+from halfmask.release.files import has_fraction, write_table
+from halfmask.release.labels import encode_labels
+from halfmask.release.partition import Perturbation
+from halfmask.release.pseudonyms import require_tied
+from halfmask.release.recheck import recheck_models, repack, require_verdicts, secret_order
+from halfmask.release.release import DOOR, Release, SealedGuarantee
 from halfmask.table.hierarchy import canonical, flat
 from halfmask.table.table import encode_column
 
