@@ -20,8 +20,8 @@ from halfmask.query import aggregate, final, run
 from halfmask.query.collect import collect
 from halfmask.query.planning import demands
 from halfmask.query.total import conversions, rows
-from halfmask.release import answer
 from halfmask.release import demand_watch as watched
+from halfmask.release.doors import answer
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
