@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import halfmask as hm
 from halfmask.errors import UnsatisfiableError
 from halfmask.kernels.cloaking import cloak_places
-from halfmask.masking.cloaking import cells_of
+from halfmask.masking.cloaking import cells_of, grid_areas
 
 M = hm.masks
 
@@ -174,3 +174,17 @@ def test_needs_fall_in_the_order_of_cloaks():
     most = [need[found == c].max() for c in range(len(boxes))]
     assert all(one >= other for one, other in pairwise(most))
     assert all((found == c).sum() >= most[c] for c in range(len(boxes)))
+
+
+def test_numbers_of_areas_tell_of_their_corners_alone():
+    """They leave: found most demanding first, they would order people by their own k."""
+    draw = np.random.default_rng(3)
+    places = draw.uniform((40, 0), (50, 10), (400, 2))
+    need = draw.choice([2, 20], 400, p=[0.5, 0.5])
+    number, low, high = grid_areas(places, np.arange(400), need, 14)
+    corners = [tuple(one) for one in np.hstack([low, high])]
+    assert corners == sorted(corners)
+    assert len(corners) > 5
+    assert ((low[number] <= places) & (places <= high[number])).all()
+    most = [need[number == one].max() for one in range(len(low))]
+    assert most != sorted(most, reverse=True)

@@ -336,6 +336,10 @@ def test_ledgers_that_do_not_fit_are_refused(tmp_path):
     strangers = [(f"q{i}", i, ILLS[i % 4]) for i in range(8)]
     with pytest.raises(hm.errors.InputError, match="Nobody of this table"):
         hm.anonymize(_table(strangers), model, previous=ledger)
+    own = {**SCHEMA, "policy": {"k": "k"}}  # nor does it help to know one whom nothing can serve
+    known = _table([("p0", 0, "flu"), *strangers], own, k=[1000, *[2] * 8])
+    with pytest.raises(hm.errors.InputError, match="Nobody of this table"):
+        hm.anonymize(known, model, previous=ledger, on_infeasible="suppress")
     other = {**SCHEMA, "columns": {**SCHEMA["columns"], "sex": {"role": "quasi"}}}
     with pytest.raises(hm.errors.InputError, match="of another table"):
         hm.anonymize(_table(people, other, sex=["f"] * 8), model, previous=ledger)

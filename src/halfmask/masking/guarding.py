@@ -62,9 +62,10 @@ class Guard(MaskStep):
     name: ClassVar[str] = "guard"
     words: ClassVar[MaskWords] = MaskWords(
         "Sensitive values are shown as coarsely as each person's guarding node asks for.",
-        "Being surer than p that a person's value is one of those that this person guards.",
-        "That a person guards something, values that nobody guards, and what all people who are "
-        "alike have in common.",
+        "Being surer than p that a person's value is one of those that this person guards, for "
+        "readers to whom guarding a value does not tell of holding it.",
+        "That a person guards something: where mostly those guard a value who hold it, the coarse "
+        "label tells it. Values that nobody guards, and what people who are alike have in common.",
     )
 
     column: str = field(metadata=one_column())

@@ -81,7 +81,6 @@ def publish_series(
     ledger = SeriesLedger.open(previous, options.get("key"))
     _require_columns(table, invariance)
     ledger.require(table, invariance.column)
-    _require_known(table, ledger)
     unmet = options.get("on_infeasible", "error")
     if unmet not in ("error", "suppress"):
         raise ParameterError("on_infeasible", unmet, "'error' or 'suppress'")
@@ -317,6 +316,8 @@ class _Work:
         if out.any() and (out.all() or not drop):
             named = np.flatnonzero(out).tolist()
             raise InfeasibleDemandsError(table.schema.policy_names, named, len(table), LEAVE_OUT)
+        if not again:
+            _require_known(table.keep(~out), ledger)
         if out.any():
             rest = cls.of(table.keep(~out), invariance, others, ledger, drop=drop, again=True)
             note = f"{int(out.sum()):,} people were left out: they demand more than all can give."

@@ -250,7 +250,7 @@ def _finding(
 ) -> str:
     """What an interval means: of a cell that nobody withheld only that it holds few people."""
     threshold, protection = rule
-    few = threshold is not None and whole and 0 < high < threshold
+    few = threshold is not None and whole and low >= 0 and 0 < high < threshold
     near = 0.0 if whole or not np.isfinite(high) else 1e-6 * max(1.0, abs(high))
     if high - low <= near:
         return "exact" if shown else "few" if few else "derived"
