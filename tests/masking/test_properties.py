@@ -8,7 +8,7 @@ from itertools import combinations, pairwise
 import numpy as np
 import pytest
 from effort import examples
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import halfmask as hm
@@ -115,6 +115,7 @@ def test_ranks_move_within_the_window(size, within):
 
 
 @given(st.lists(st.integers(1, 500), min_size=2, max_size=12), st.floats(0, 1))
+@example([1, 1, 1, 1, 1, 177, 180], 0.0)
 def test_an_invariant_matrix_keeps_counts_in_expectation(counts, keep):
     t = np.array(counts, float)
     matrix = invariant_matrix(t, keep)
@@ -122,7 +123,7 @@ def test_an_invariant_matrix_keeps_counts_in_expectation(counts, keep):
     assert np.allclose(t @ matrix, t, rtol=1e-6)
     assert (np.diag(matrix) >= keep - 1e-9).all()
     if t.max() <= t.sum() / 2 - 1:
-        assert np.allclose(np.diag(matrix), keep, atol=1e-3)
+        assert np.allclose(np.diag(matrix), keep, atol=1e-6)
 
 
 def test_pram_keeps_margins_and_changes_as_many_as_it_says():

@@ -196,11 +196,12 @@ def _remember(resolve: Callable[..., Any]) -> Callable[..., Any]:
 @contextmanager
 def _compiling() -> Iterator[None]:
     """Types remembered, and nothing collected, while a kernel is compiled."""
-    context, collects = cpu_target.typing_context, gc.isenabled()
+    context = cpu_target.typing_context
     with notice(), global_compiler_lock:
         if "resolve_function_type" in vars(context):  # inside another kernel's
             yield
             return
+        collects = gc.isenabled()  # asked under the lock: another thread may be compiling before it
         context.resolve_function_type = _remember(context.resolve_function_type)
         gc.disable()  # compiling makes a million small things, most of which stay
         try:

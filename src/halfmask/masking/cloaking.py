@@ -185,7 +185,7 @@ def grid_areas(places: Floats, owner: Ints, need: Ints, levels: int) -> tuple[In
     longer = np.maximum(boxes[:, 2] - boxes[:, 0], boxes[:, 3] - boxes[:, 1]) + 1
     unit = (1 << np.maximum(np.floor(np.log2(longer)).astype(np.int64) - 2, 0))[:, None]
     low, high = _degrees(boxes[:, :2] // unit * unit, (boxes[:, 2:] // unit + 1) * unit, levels)
-    # Areas were found most demanding first: their numbers leave, and must not tell whose k is higher.
+    # Found most demanding first, areas leave with numbers that must not tell whose k is higher.
     first = np.unique(found, return_index=True)[1]
     by_corner = np.lexsort((first, high[:, 1], high[:, 0], low[:, 1], low[:, 0]))
     renumbered = np.empty(len(by_corner), np.int64)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _MOST = 1000  # values of a column: the matrix has their square
 _SUM = 1e-6
 _OPTIMAL = 60  # values up to which the best matrix is sought: the program has their square, twice
+_BALANCED = 1e-10  # of the most frequent value: as much as rounding may part it from all others
 _SURER = 1e-9  # above a stated certainty: rounding, no more
 _SPREAD = {
     "invariant": "so that all counts stay in expectation",
@@ -199,20 +200,53 @@ def invariant_matrix(counts: Floats, keep: float) -> Floats:
     goes = (1 - keep) * share
     most = int(np.argmax(goes))
     goes[most] = min(goes[most], goes.sum() - goes[most])
-    flow = np.outer(goes, goes)
-    np.fill_diagonal(flow, 0.0)
-    for _ in range(500):
-        rows = flow.sum(axis=1)
-        scale = np.sqrt(np.divide(goes, rows, out=np.zeros(size), where=rows > 0))
-        flow *= np.outer(scale, scale)
-        if np.abs(flow.sum(axis=1) - goes).max(initial=0.0) < 1e-13:
-            break
-    # Symmetric, it keeps the counts; where it has not settled, less changes rather than more.
+    flow = _symmetric_flow(goes, most)
+    # Symmetric, it keeps the counts; rounded, less changes rather than more.
     rows = flow.sum(axis=1)
     flow *= np.min(np.divide(goes, rows, out=np.ones(size), where=rows > 0), initial=1.0)
     chances = np.divide(flow, share[:, None], out=np.zeros_like(flow), where=share[:, None] > 0)
     np.fill_diagonal(chances, 1 - chances.sum(axis=1))
     return np.maximum(chances, 0.0)
+
+
+def _symmetric_flow(goes: Floats, most: int) -> Floats:
+    """A flow x_i x_j between different values, of which ``goes`` leaves each.
+
+    With S the sum of all x, x_i (S - x_i) = goes_i: x_i is the smaller root, but for ``most`` which
+    may take the larger one; S solves one equation. Where all others together just balance ``most``,
+    they exchange with it alone.
+    """
+    from scipy.optimize import brentq
+
+    def small(total: float) -> Floats:
+        found: Floats = 2 * goes / (total + np.sqrt(np.maximum(total**2 - 4 * goes, 0.0)))
+        return found
+
+    others = np.arange(len(goes)) != most
+    flow = np.zeros((len(goes), len(goes)))
+    if goes[most] >= goes[others].sum() * (1 - _BALANCED):
+        flow[most] = flow[:, most] = goes * others
+        return flow
+    least = 2 * float(np.sqrt(goes[most]))
+    larger = small(least).sum() < least
+
+    def missing(total: float) -> float:
+        x = small(total)
+        rest = x[others].sum()
+        return float(rest - x[most]) if larger else float(rest + x[most] - total)
+
+    far = 2 * least
+    while (missing(far) < 0) if larger else (missing(far) > 0):
+        far *= 2
+    total = least
+    if missing(least) * missing(far) < 0:
+        total = brentq(missing, least, far, xtol=1e-15 * far, rtol=1e-14)
+    x = small(total)
+    if larger:
+        x[most] = total - x[most]
+    flow = np.outer(x, x)
+    np.fill_diagonal(flow, 0.0)
+    return flow
 
 
 def optimal_matrix(counts: Floats, certainty: float, *, invariant: bool) -> Floats | None:
