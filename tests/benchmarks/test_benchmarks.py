@@ -113,3 +113,19 @@ def test_the_script_runs(name: str, monkeypatch, capsys, tmp_path: Path) -> None
         page = (tmp_path / PAGES[name]).read_text(encoding="utf-8")
         assert "<figure>" in page
         assert all(json.loads(one.read_text(encoding="utf-8")) for one in tmp_path.glob("*.json"))
+
+
+def test_the_tables_of_the_thesis_on_rates_are_made_again(monkeypatch) -> None:
+    monkeypatch.syspath_prepend(SCRIPTS)
+    script = import_module("thesis_rates")
+    made = {name: script.beside(make()) for name, make in script.TABLES.items()}
+    assert sum(len(one["figures"]) for one in made.values()) == 134
+    assert max(one["largest_difference"] for one in made.values()) < 1e-4
+    by_print = [
+        abs(figure["rate"] - figure["printed"])
+        for one in made.values()
+        for figure in one["figures"]
+        if "print" not in figure
+    ]
+    assert (len(by_print), max(by_print) <= 0.0142) == (134 - 10, True)  # 0.6 for 0.6137
+    assert script.stars()["differ"] == 0

@@ -206,6 +206,52 @@ def test_several_releases_stand_side_by_side(halfmask, sample, tmp_path):
     assert outcome.code == 1
     assert "; highest_risk; " in outcome.err
     assert halfmask(*both, "--release-table", "t").code == 1
+    named = tmp_path / "named.html"
+    outcome = halfmask(*both, "--report", named)
+    assert (outcome.code, "plot-homogeneity" in named.read_text()) == (0, True)
+    outcome = halfmask(*both, "--reports", tmp_path / "never.html")
+    assert (outcome.code, outcome.out, outcome.err.count("\n")) == (1, "", 1)
+    assert outcome.err.startswith("halfmask: No such option '--reports'")
+    assert not (tmp_path / "never.html").exists()
+
+
+def test_correlations_principal_component_and_attackers_are_named_everywhere(halfmask, tmp_path):
+    """Terminal, JSON and page, of one release and of two side by side."""
+    numbers = "".join(f"{20 + i},{1000 + 37 * i % 400},{i % 7}\n" for i in range(40))
+    (tmp_path / "people.csv").write_text("age,pay,score\n" + numbers)
+    roles = "age = 'quasi'\npay = 'quasi'\nscore = 'sensitive'\n"
+    (tmp_path / "people.toml").write_text(f"[columns]\n{roles}")
+    original, one, two = (tmp_path / name for name in ("people.csv", "one.csv", "two.csv"))
+    for k, out in ((2, one), (5, two)):
+        made = halfmask("anonymize", original, "--k", k, "--method", "mondrian", "-o", out)
+        assert made.code == 0, made.err
+    options = ("--no-learn", "--attacks", 20, "--values")
+    statistics = ("correlations", "first principal component", "communality")
+    boxes = ("black box", "grey box", "white box")
+    page = tmp_path / "one.html"
+    alone = halfmask("compare", original, one, *options, "-v", "-o", page)
+    assert alone.code == 0, alone.err
+    text = " ".join(alone.out.split())
+    for words in (*statistics, "identity: age by age"):
+        assert words in text, words
+    for words in (*statistics, *boxes, "identity: age by each label of age"):
+        assert words in page.read_text(), words
+    document = halfmask("compare", original, one, *options, "--json").json()
+    told = {found["name"]: found for found in document["findings"]}
+    (error,) = [m["absolute_error"] for m in document["moments"] if m["statistic"] == "correlation"]
+    assert told["correlations"]["after"]["value"] == error > 0
+    attackers = " ".join(found["attacker"] for found in document["findings"])
+    assert "black box" in attackers
+    assert "grey box" in attackers
+    assert {"identity"} <= {found["attack"] for found in document["labels"]}
+    page = tmp_path / "both.html"
+    beside = halfmask("compare", original, one, two, *options, "-o", page,
+                      "--require", "moments.correlation<=1")  # fmt: skip
+    assert beside.code == 0, beside.err
+    for words in (*statistics, *boxes):
+        assert words in page.read_text(), words
+    for word in ("correlations", "principal", "communality", "black", "grey", "white"):
+        assert word in beside.out, word  # cells of the terminal break between words
 
 
 def test_one_release_may_be_held_to_conditions(halfmask, sample, tmp_path):

@@ -23,6 +23,8 @@ from halfmask.protocol.store.vault import CellVault, read_key_file
 from halfmask.protocol.transport import RelayServer, Sender, drive
 
 COMMONS = """
+[query]
+k = 2
 [tables.people.columns]
 city = { role = "quasi", values = ["Bourges", "Vierzon"] }
 salary = { type = "integer", role = "sensitive" }
@@ -133,6 +135,39 @@ def test_two_cells_publish_their_rows(folder, halfmask):
     assert '"k-anonymity"' in out
     rows = (folder / "release.csv").read_text().splitlines()
     assert rows == ['"city","salary"', '"Bourges",1', '"Bourges",2']
+    # The file stands for itself: no schema and no model is named.
+    checked = halfmask("check", "release.csv", "--json")
+    found = checked.json()
+    assert (checked.code, found["holds"], found["smallest"]) == (0, True, 2)
+    assert (found["release"]["unchanged"], found["release"]["rows"]) == (True, 2)
+    promised = {one["model"]: one.get("k") for one in found["release"]["promises"]}
+    assert promised == {"k-anonymity": 2, "personal k-anonymity": None}
+    (folder / "release.csv").write_text('"city","salary"\n"Bourges",1\n"Bourges",3\n')
+    assert halfmask("check", "release.csv").code == 2
+    (folder / "other.toml").write_text("[columns]\ncity = 'quasi'\n")
+    taken = halfmask("cells", "publish", "city", *arguments, "other.csv")
+    assert (taken.code, "other.toml" in taken.err) == (1, True)
+
+
+def test_no_file_is_written_where_too_few_cells_take_part(folder, halfmask):
+    assert halfmask("cell", "policy", "ann.cell", "--k", 9).code == 0
+    server = RelayServer(Relay(RelayStore())).start()
+    try:
+        asking = subprocess.Popen(  # noqa: S603 - ourselves
+            [sys.executable, "-m", "halfmask", "cells", "publish", "city", "--relay",
+             server.address, "--key", "keys/asker.json", "--commons", "commons.toml", "--cells",
+             "2", "--k", "2", "-o", "release.csv"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, "PYTHONPATH": str(Path(hm.__file__).resolve().parents[1])},
+        )  # fmt: skip
+        assert asking.stderr is not None
+        assert "waiting" in asking.stderr.readline()
+        assert halfmask("cell", "join", "ann.cell", "ben.cell", "--relay", server.address).code == 0
+        _, said = asking.communicate(timeout=PATIENCE)
+    finally:
+        server.stop()
+    assert (asking.returncode, "Too few people took part" in said) == (2, True)
+    assert not list(folder.glob("release*"))
 
 
 def test_groups_of_cells_without_an_answer_are_named():

@@ -13,17 +13,24 @@ from tests.protocol.test_faults import killed
 from tests.protocol.town import NOW, Town, row
 
 import halfmask as hm
-from halfmask.errors import ParameterError, UnsupportedQueryError
+from halfmask.errors import ParameterError, PrivacyError, UnsupportedQueryError
 from halfmask.protocol.blueprint import blueprint
 from halfmask.protocol.commons import RELEASES, Policy, Terms, commons_from, permits_row
 from halfmask.protocol.contribution import contribution
 from halfmask.protocol.layout import combine_records
 from halfmask.protocol.messages import Contribute, read_reply, read_request
 from halfmask.protocol.parties.relay import Relay
-from halfmask.protocol.publication import demands_of, join_rows, release_rows, release_text
+from halfmask.protocol.publication import (
+    demands_of,
+    join_rows,
+    release_record,
+    release_rows,
+    release_text,
+)
 from halfmask.protocol.store.relay_sqlite import RelayStore
 from halfmask.protocol.store.vault import MemoryCellStore
 from halfmask.protocol.transport import drive
+from halfmask.release.document import AS_IT_WAS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -351,6 +358,28 @@ def test_groups_of_cells_release_by_themselves_and_their_rows_are_joined() -> No
     check(whole.to_pylist(), people)
     texts = pa.table({"age": ["1-5"]})
     assert join_rows([texts, pa.table({"age": [7]})])["age"].to_pylist() == ["1-5", "7"]
+
+
+def test_the_record_counts_what_the_asker_promised_on_the_rows_again() -> None:
+    made = blueprint(COMMONS, release_text(COMMONS, ["age", "illness"], k=3, l=2), TERMS)
+    columns = [{"name": "age", "action": "ranges"}, {"name": "illness", "action": AS_IT_WAS}]
+    models = [{"model": "k-anonymity", "k": 3}, {"model": "personal k-anonymity"}]
+    document = {"verdicts": [{}], "rows": {"suppressed": 1}, "loss": 0.5, "columns": columns,
+                "models": models}  # fmt: skip
+    rows = pa.table({"age": ["1-5"] * 3 + ["6-9"] * 4, "illness": ["a", "a", "b"] * 2 + ["c"]})
+    record = release_record(made, rows, [document, document])
+    assert [(one["model"], one.get("k"), one.get("l")) for one in record.facts["promises"]] == [
+        ("k-anonymity", 3, None), ("l-diversity", None, 2), ("personal k-anonymity", None, None),
+    ]  # fmt: skip
+    assert (record.facts["smallest"], record.facts["suppressed"]) == (3, 2)
+    assert record.facts["mean_risk"] == pytest.approx(2 / 7)
+    assert "loss" not in record.facts  # of two groups it is not one figure
+    assert (record.schema.quasi, record.schema.sensitive) == (("age",), ("illness",))
+    for broken in (rows.slice(1), rows.set_column(1, "illness", pa.array(["a"] * 7))):
+        with pytest.raises(PrivacyError, match="do not keep"):
+            release_record(made, broken, [document])
+    with pytest.raises(PrivacyError, match="Too few"):
+        release_record(made, rows.slice(0, 0), [document])
 
 
 @pytest.mark.parametrize("text", [

@@ -425,8 +425,9 @@ COMPARED: tuple[Measure, ...] = (
         lambda case: pairs_of(case.sides),
     ),
     Measure(
-        "moments", "How far are means, covariances and correlations off?",
-        lambda case: moments(case.sides),
+        "moments",
+        "How far are means, covariances, correlations and the first principal component off?",
+        lambda case: moments(case.sides), findings.show_moments,
     ),
     Measure(
         "summaries", "What are means, deviations, quantiles and correlations before and after?",
@@ -491,7 +492,7 @@ COMPARED: tuple[Measure, ...] = (
     Measure(
         "linkage", "How many rows are matched back to their people?",
         lambda case: case.linkage, findings.show_linkage, "attacks",
-        "has a file with names and the original quasi-identifiers, and matches it by row",
+        "has a file with names and quasi-identifiers of people (grey box), and matches it by row",
     ),
     Measure(
         "differencing", "What does it tell together with an earlier release?",

@@ -10,7 +10,7 @@ from halfmask.metrics.risk.reidentification import (
     MEAN,
     SMALLEST,
 )
-from halfmask.report.words import percent_text
+from halfmask.report.words import STATISTICS, percent_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from halfmask.metrics.utility.prediction import Prediction, Regression
     from halfmask.metrics.utility.queries import CountingQueries, QueryDeviation
     from halfmask.metrics.utility.summary import LeftOut
-    from halfmask.metrics.utility.tables import ClassUtility
+    from halfmask.metrics.utility.tables import ClassUtility, Moment
 
 
 def show_rows(_: int, found: Comparison) -> Iterator[Finding]:
@@ -103,6 +103,18 @@ def show_class_means(one: tuple[tuple[str, Estimate], ...], _: Comparison) -> It
         yield Finding(f"class means of {column}", after=error, meaning=meaning)
 
 
+def show_moments(one: tuple[Moment, ...], _: Comparison) -> Iterator[Finding]:
+    """How far statistics of numbers are off, the first principal component among them."""
+    for each in one:
+        share = "" if each.variation is None else f" ({percent_text(each.variation)} of the true)"
+        yield Finding(
+            STATISTICS[each.statistic],
+            after=known_figure(each.absolute_error),
+            meaning=f"mean absolute error{share}",
+            form="figure",
+        )
+
+
 def show_counting(one: CountingQueries, _: Comparison) -> Iterator[Finding]:
     """Random counts on both tables."""
     yield Finding("random counts, mean error", after=one.error, meaning="of the true count")
@@ -154,6 +166,15 @@ def show_risk(one: Reidentification, found: Comparison) -> Iterator[Finding]:
         known = None if found.made_up else known_figure(getattr(one, name))
         form: Form = "count" if name == "smallest" else "percent"
         yield Finding(words, getattr(found.before, name), known, form=form)
+    known = None if found.made_up else known_figure(one.prosecutor)
+    yield Finding(
+        "identity, by the released rows alone",
+        found.before.prosecutor,
+        known,
+        "chance to be right about whoever stands out most",
+        attacker="has the released rows and nothing else (black box)",
+        section="attacks",
+    )
 
 
 def show_left_out(one: LeftOut | None, _: Comparison) -> Iterator[Finding]:

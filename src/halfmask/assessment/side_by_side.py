@@ -15,7 +15,7 @@ from halfmask.errors import InputError
 from halfmask.metrics.estimate import Estimate, failed_estimate
 from halfmask.metrics.risk.reidentification import HIGHEST, MEAN, SMALLEST
 from halfmask.report.discrimination import NAMES
-from halfmask.report.words import MADE_UP
+from halfmask.report.words import MADE_UP, STATISTICS
 from halfmask.table.document import Result
 
 if TYPE_CHECKING:
@@ -24,6 +24,13 @@ if TYPE_CHECKING:
     from halfmask.assessment.comparison import Comparison
 
 
+# What the attacker of a person's identity holds: released rows, a file with names too, or both
+# tables.
+_BOXES = {
+    "highest_risk": " (black box)",
+    "linkability, by names": " (grey box)",
+    "identity": " (white box)",
+}
 _BOUND = re.compile(r"(<=|>=)\s*[-+]?\.?\d[^<>]*$")
 
 
@@ -210,10 +217,16 @@ def _figures(one: Comparison) -> Iterator[Headline]:
         about = "" if attack.column is None else f" of {attack.column}"
         place = "" if attack.column is None else f".{attack.column}"
         name = f"criteria.{attack.name}{place}"
-        yield line(name, f"risk by {attack.name}{about}", attack.risk, "percent")
+        title = f"risk by {attack.name}{about}{_BOXES.get(attack.name, '')}"
+        yield line(name, title, attack.risk, "percent")
     yield line("loss", "loss", known_figure(one.loss), "percent")
     yield line("score", "loss and risk by linkage, half each", known_figure(one.score), "percent")
     yield line("counting.error", "random counts, mean error", one.counting.error, "percent")
+    for each in one.moments:
+        if each.statistic not in ("mean", "covariance"):  # whose size is that of the columns
+            name = f"moments.{each.statistic.replace(' ', '_')}"
+            title = f"{STATISTICS[each.statistic]}, mean absolute error"
+            yield line(name, title, known_figure(each.absolute_error), "score")
     alike = one.likeness
     for key, words in (
         ("area", "telling apart (0.5 is perfect)"),
@@ -238,6 +251,7 @@ def _risks(one: Comparison) -> Iterator[Headline]:
     }
     for name, (title, part, form) in forms.items():
         known = failed_estimate(MADE_UP) if one.made_up else known_figure(getattr(one, name))
+        title = f"{title}{_BOXES.get(name, '')}"
         yield Headline(name, title, getattr(one.before, part), (known,), form)
 
 
@@ -248,7 +262,8 @@ def _rates(one: Comparison) -> Iterator[Headline]:
         if each.attack == "identity" or len(each.keys) == quasi:
             yield Headline(
                 f"discrimination.{each.attack}.{each.target}",
-                f"{NAMES.get(each.attack, each.attack)}: {each.target}",
+                f"{NAMES.get(each.attack, each.attack)}: {each.target}"
+                f"{_BOXES.get(each.attack, '')}",
                 each.before,
                 (_rate(each.rate, each.reason, each.rows),),
                 "score",

@@ -562,15 +562,19 @@ def publish_command(
 ) -> None:
     """Publish one row of every person who agrees, without anybody who holds the rows together.
 
-    Cells build classes in which everybody's own k and l are kept. The rows come with verdicts.
+    Cells build classes in which everybody's own k and l are kept. The file says of itself what
+    was promised, as every release does: halfmask check FILE reads it.
 
     Example: halfmask cells publish age city illness --relay http://127.0.0.1:8765
     --key keys/asker.json --commons people.toml -o release.csv
     """
-    from halfmask.protocol.publication import join_rows, release_text
-    from halfmask.release.files import table_kind, write_table
+    from halfmask.protocol.blueprint import blueprint
+    from halfmask.protocol.publication import join_rows, release_record, release_text
+    from halfmask.release.files import table_kind
+    from halfmask.release.record import require_free, write_release
 
     table_kind(output)  # refused before anybody is asked
+    require_free(output)
 
     def text_of(commons: Commons) -> str:
         return release_text(
@@ -583,8 +587,11 @@ def publish_command(
         )
 
     asker, found = put_to_cells(given, text_of, {"release": method})
-    rows = join_rows([received.rows for received in found.values()])
-    write_table(rows, output)
+    held = [received.rows for received in found.values()]
+    rows = join_rows([one for one in held if one.num_rows] or held)
+    made = blueprint(asker.commons, text_of(asker.commons), asker.terms)
+    record = release_record(made, rows, [received.document for received in found.values()])
+    write_release(rows, output, record)
     silent = sorted(set(range(asker.key.groups)) - set(found))
     cells = sum(received.contributions for received in found.values())
     if as_json:

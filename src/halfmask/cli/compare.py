@@ -150,8 +150,9 @@ def _print_one(
         show.print_document("compare", one.to_dict() | stated | {"met": found.met})
         return
     show.print_outcome("compare", one, write, report=output, as_json=as_json)
-    _show_labels(found)
-    _show_conditions(found)
+    if not as_json:  # the document holds them
+        _show_labels(found)
+        _show_conditions(found)
 
 
 def _release_names(releases: tuple[str, ...]) -> list[str]:

@@ -124,7 +124,10 @@ def read_beside(option: str, file: str | None, given: Mapping[str, Any]) -> Any:
     return read(file, table=table, **how)
 
 
-report_option = output("The report: .html or .json.")
+# Elsewhere -o is the release and --report its report; where nothing else is written both name it.
+report_option = click.option(
+    "-o", "--output", "--report", "output", type=click.Path(), help="The report: .html or .json."
+)
 
 
 def refuse_two_documents(output_path: str | None, *, json_too: bool) -> None:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from halfmask.protocol.blueprint import Blueprint
     from halfmask.protocol.commons import Commons
     from halfmask.protocol.layout import Records
+    from halfmask.release.document import ColumnChange
+    from halfmask.release.record import FileRecord
     from halfmask.table.table import Table
 
 COUNTED = "hm_people"
@@ -185,6 +187,67 @@ def join_rows(tables: Sequence[pa.Table]) -> pa.Table:
             table = table.set_column(at, name, table[name].cast(pa.string()))
         whole.append(table)
     return sort_rows(pa.concat_tables(whole))
+
+
+def release_record(
+    made: Blueprint, rows: pa.Table, documents: Sequence[Mapping[str, Any]]
+) -> FileRecord:
+    """What the file of a release says of itself, as that of every release of a table.
+
+    What the asker promises is counted again on the joined rows: a cell that divided them may be
+    broken. Of people's own demands the documents of the cells tell.
+
+    Raises:
+        PrivacyError: no row leaves, or the rows do not keep what was asked for.
+    """
+    from halfmask.metrics.risk.reidentification import reidentification
+    from halfmask.models.check import check
+    from halfmask.release.document import risk_figures, versions
+    from halfmask.release.record import FileRecord, count_groups, released_schema
+    from halfmask.table.table import Table
+
+    assert made.shown is not None  # noqa: S101 - the caller looked
+    documents = [one for one in documents if one["verdicts"]]
+    if not rows.num_rows or not documents:
+        raise PrivacyError(NOBODY)
+    declared = made.shown.schema
+    changes = [_changed(name, declared.columns[name].role, documents) for name in made.names]
+    origin = Table(made.shown.arrow.empty_table().select(made.names), declared)
+    schema = released_schema(origin, changes)
+    promises = _promises(made)
+    broken = [one for one in check(Table(rows, schema), *promises) if not one.holds]
+    if broken:
+        raise PrivacyError(
+            f"The rows that cells sent do not keep {broken[0].model}: a cell that divided them is "
+            "broken; nothing was written."
+        )
+    _, sizes = count_groups(rows, schema.quasi)
+    facts = {
+        "made_with": f"halfmask {versions()['halfmask']}",
+        "method": made.terms.release,
+        "rows": rows.num_rows,
+        "suppressed": sum(one["rows"]["suppressed"] for one in documents),
+        "loss": documents[0]["loss"] if len(documents) == 1 else None,
+        **risk_figures(reidentification(sizes, sizes)),
+    }
+    record = FileRecord.of(schema, promises, changes, facts)
+    stated = [m["model"] for m in record.facts["promises"]]
+    own = [
+        {"model": model["model"]}
+        for model in documents[0]["models"]
+        if model["model"] not in stated
+        and all(any(m["model"] == model["model"] for m in one["models"]) for one in documents)
+    ]
+    return replace(record, facts={**record.facts, "promises": [*record.facts["promises"], *own]})
+
+
+def _changed(name: str, role: str, documents: Sequence[Mapping[str, Any]]) -> ColumnChange:
+    """What was done to a column, by any group of cells."""
+    from halfmask.release.document import AS_IT_WAS, ColumnChange
+
+    done = [c["action"] for one in documents for c in one["columns"] if c["name"] == name]
+    action = next((one for one in done if one != AS_IT_WAS), AS_IT_WAS)
+    return ColumnChange(name, role, action, published=True)
 
 
 def _pooled(made: Blueprint, found: Records) -> Table:

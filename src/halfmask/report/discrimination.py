@@ -6,8 +6,8 @@ from typing import Any
 
 RateLine = dict[str, Any]
 ATTACKERS = {
-    "identity": "has the original column and the published labels, and wants the value behind a "
-    "label",
+    "identity": "has the original column and the published labels (white box), and wants the value "
+    "behind a label",
     "homogeneity": "knows the published quasi-identifiers of a person and reads off what they "
     "leave open",
     "background": "knows the same; this share of the information must still come from elsewhere",

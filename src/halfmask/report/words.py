@@ -62,6 +62,14 @@ _ORDER = {"not met": 0, "undecided": 1, "met": 2}
 _COARSER = ("singling out", "linkability", "linkability, by names")  # mended by larger classes
 TAKE_OUT = "Take it out."  # how notes about columns end that must not leave
 _STYLES = {"met": "holds", "not met": "fails", "undecided": "open"}
+STATISTICS = {  # what people read of the statistics of numeric columns
+    "mean": "means",
+    "covariance": "covariances",
+    "correlation": "correlations",
+    "factor correlation": "correlations with the first principal component",
+    "communality": "shares that the first principal component explains (communality)",
+    "factor score": "weights in the first principal component (factor score)",
+}
 MADE_UP = (
     "Some people fit no released row although nobody was left out: cells are false, rows stand for "
     "nobody, or labels cannot be read. How many released rows are alike, and what values they "
