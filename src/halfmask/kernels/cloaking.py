@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 _BLOCK = 8
 _STRIPS = 8  # of a radius: how finely a box grows
-_COUNT, _GATHER = False, True
 _PLENTY = 8  # times as many as are asked for, beyond which a square is made smaller
+_LOOK = 16  # places on the curve at either side that are looked at before the tree
 _CUTS = 64  # lines that are taken off a box again
 
 
@@ -98,26 +98,29 @@ def _give(p: Any, i: int, number: int) -> None:
 
 
 @kernel
-def _open_within(p: Any, box: Any, stack: Any, near: Any, gather: bool) -> int:  # noqa: FBT001
-    """How many places without a cloak a box holds; with ``gather`` these stand in ``near``."""
-    n, first = len(p.down), len(p.held) // 2
+def _open_within(p: Any, box: Any, stack: Any, near: Any, most: int) -> int:
+    """Put the places without a cloak that a box holds into ``near``; how many, at least.
+
+    It stops where there are more than ``most``.
+    """
+    n, first, edges = len(p.down), len(p.held) // 2, p.edges
+    south, west, north, east = box[0], box[1], box[2], box[3]
     stack[0] = 1
     top, count = 1, 0
-    while top:
+    while top and count <= most:
         top -= 1
         node = stack[top]
-        e = p.edges[node]
-        if not p.open[node] or e[0] > box[2] or e[2] < box[0] or e[1] > box[3] or e[3] < box[1]:
+        if (
+            not p.open[node]
+            or edges[node, 0] > north or edges[node, 2] < south
+            or edges[node, 1] > east or edges[node, 3] < west
+        ):  # fmt: skip
             continue
-        whole = e[0] >= box[0] and e[2] <= box[2] and e[1] >= box[1] and e[3] <= box[3]
-        if whole and not gather:
-            count += p.open[node]
-        elif node >= first:
+        if node >= first:
             for i in range((node - first) * _BLOCK, min(n, (node - first + 1) * _BLOCK)):
                 y, x = p.down[i], p.across[i]
-                if p.cloak[i] < 0 and box[0] <= y <= box[2] and box[1] <= x <= box[3]:
-                    if gather:
-                        near.row[count], near.down[count], near.across[count] = i, y, x
+                if p.cloak[i] < 0 and south <= y <= north and west <= x <= east:
+                    near.row[count], near.down[count], near.across[count] = i, y, x
                     count += 1
         else:
             stack[top] = 2 * node
@@ -129,8 +132,10 @@ def _open_within(p: Any, box: Any, stack: Any, near: Any, gather: bool) -> int: 
 @kernel
 def _separation(p: Any, node: int, seed: int) -> int:
     """How many cells a node is away from a place."""
-    e, y, x = p.edges[node], p.down[seed], p.across[seed]
-    return max(e[0] - y, y - e[2], e[1] - x, x - e[3], 0)  # type: ignore[no-any-return]
+    edges, y, x = p.edges, p.down[seed], p.across[seed]
+    return max(  # type: ignore[no-any-return]
+        edges[node, 0] - y, y - edges[node, 2], edges[node, 1] - x, x - edges[node, 3], 0
+    )
 
 
 @kernel
@@ -138,6 +143,10 @@ def _nearest_cloak(p: Any, seed: int, stack: Any) -> int:
     """The cloak of the nearest place that has one; -1: there is none."""
     n, first = len(p.down), len(p.held) // 2
     found, best = -1, 1 << 40
+    for i in range(max(0, seed - _LOOK), min(n, seed + _LOOK)):  # a bound: near on the curve
+        far = max(abs(p.down[i] - p.down[seed]), abs(p.across[i] - p.across[seed]))
+        if p.cloak[i] >= 0 and far < best:
+            best, found = far, p.cloak[i]
     stack[0] = 1
     top = 1
     while top:
@@ -161,12 +170,17 @@ def _nearest_cloak(p: Any, seed: int, stack: Any) -> int:
 
 
 @kernel
+def _several(p: Any) -> bool:
+    """Whether somebody has several places."""
+    return len(p.seen) - 1 < len(p.down)
+
+
+@kernel
 def _people_in(p: Any, near: Any, count: int, box: Any) -> int:
     """How many different people of the places ``near`` stand in a box."""
     ys, xs, row = near.down, near.across, near.row
     south, west, north, east = box[0], box[1], box[2], box[3]
-    several = len(p.seen) - 1 < len(p.down)
-    last = len(p.seen) - 1
+    several, last = _several(p), len(p.seen) - 1
     p.seen[last] += 1
     time, found = p.seen[last], 0
     for at in range(count):
@@ -192,7 +206,8 @@ def _grow(p: Any, near: Any, count: int, seed: int, limit: Any, box: Any, gain: 
     box[0] = box[2] = p.down[seed]
     box[1] = box[3] = p.across[seed]
     wide = max(1, (limit[2] - limit[0]) // (2 * _STRIPS))
-    while _people_in(p, near, count, box) < p.need[seed]:
+    here = _people_in(p, near, count, box)
+    while here < p.need[seed]:
         south, west, north, east = box[0], box[1], box[2], box[3]
         clear(gain)
         for at in range(count):
@@ -213,6 +228,10 @@ def _grow(p: Any, near: Any, count: int, seed: int, limit: Any, box: Any, gain: 
             if side == chosen or not gain[chosen]:
                 to = box[side] - wide if side < 2 else box[side] + wide
                 box[side] = max(to, limit[side]) if side < 2 else min(to, limit[side])
+        if gain[chosen] and not _several(p):
+            here += gain[chosen]
+        else:
+            here = _people_in(p, near, count, box)
 
 
 @kernel
@@ -252,7 +271,19 @@ def _shrink(p: Any, near: Any, count: int, seed: int, box: Any, trial: Any, lost
         if chosen < 0:
             return
         box[chosen] = trial[chosen]
-        here = _people_in(p, near, count, box)
+        here = _people_in(p, near, count, box) if _several(p) else here - lost[chosen]
+
+
+@kernel
+def _keep(near: Any, count: int, box: Any) -> int:
+    """Leave in ``near`` what a box holds; how many that are."""
+    kept = 0
+    for at in range(count):
+        y, x = near.down[at], near.across[at]
+        if box[0] <= y <= box[2] and box[1] <= x <= box[3]:
+            near.row[kept], near.down[kept], near.across[kept] = near.row[at], y, x
+            kept += 1
+    return kept
 
 
 @kernel
@@ -269,11 +300,11 @@ def _fit(near: Any, count: int, box: Any) -> None:
 
 
 @kernel
-def _around(p: Any, seed: int, radius: int, limit: Any, stack: Any, near: Any) -> int:
-    """Set ``limit`` to the square around a place; how many in it have no cloak."""
+def _around(p: Any, seed: int, radius: int, limit: Any, stack: Any, near: Any, most: int) -> int:
+    """Set ``limit`` to the square around a place; how many in it have no cloak, up to ``most``."""
     limit[0], limit[1] = p.down[seed] - radius, p.across[seed] - radius
     limit[2], limit[3] = p.down[seed] + radius, p.across[seed] + radius
-    return _open_within(p, limit, stack, near, _COUNT)
+    return _open_within(p, limit, stack, near, most)
 
 
 @kernel
@@ -294,22 +325,24 @@ def grid_cloaks(p: Any, order: Ints, boxes: Ints) -> int:
         seed = order[turn]
         if p.cloak[seed] >= 0:
             continue
-        count, enough = _around(p, seed, radius, limit, stack, near), False
-        while radius and count > _PLENTY * p.need[seed]:
+        plenty, enough = _PLENTY * p.need[seed] if radius else n, False
+        count = _around(p, seed, radius, limit, stack, near, plenty)
+        while radius and count > plenty:
             radius //= 2
-            count = _around(p, seed, radius, limit, stack, near)
+            plenty = plenty if radius else n
+            count = _around(p, seed, radius, limit, stack, near, plenty)
         while p.open[1] >= p.need[seed]:
             everybody = count == p.open[1]
             if count >= p.need[seed]:
-                count = _open_within(p, limit, stack, near, _GATHER)
                 enough = _people_in(p, near, count, limit) >= p.need[seed]
             if enough or everybody:
                 break
             radius = 2 * radius + 1
-            count = _around(p, seed, radius, limit, stack, near)
+            count = _around(p, seed, radius, limit, stack, near, n)
         own = np.inf
         if enough:
             _grow(p, near, count, seed, limit, box, sums)
+            count = _keep(near, count, box)
             _shrink(p, near, count, seed, box, trial, sums)
             own = _area(box)
         joined = _nearest_cloak(p, seed, stack) if cloaks else -1

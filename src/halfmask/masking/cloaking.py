@@ -139,9 +139,12 @@ def _surface(low: Floats, high: Floats) -> Floats:
     return found
 
 
-def _refuse_few(owner: Ints, need: Ints) -> None:
-    if len(np.unique(owner)) < need.max():
+def _refuse_few(owner: Ints, need: Ints) -> Ints:
+    """Whose places are, numbered without gaps; refuses fewer people than somebody asks for."""
+    held = np.bincount(owner) > 0
+    if np.count_nonzero(held) < need.max():
         raise UnsatisfiableError("cloak: there are fewer people than somebody asks for.")
+    return owner if held.all() else (np.cumsum(held) - 1)[owner]
 
 
 def _on_grid(places: Floats, level: int) -> Ints:
@@ -171,15 +174,12 @@ def grid_areas(places: Floats, owner: Ints, need: Ints, levels: int) -> tuple[In
     """
     from halfmask.kernels.cloaking import cloak_places
 
-    _refuse_few(owner, need)
+    person = _refuse_few(owner, need)
     grid = _on_grid(places, levels)
     curve = np.argsort(_along_curve(grid), kind="stable")
     order = np.argsort(-need[curve], kind="stable")
-    _, person = np.unique(owner[curve], return_inverse=True)
-    down, across = (np.ascontiguousarray(grid[curve, side]) for side in (0, 1))
-    found, boxes = cloak_places(
-        down, across, person.reshape(-1).astype(np.int64), need[curve], order
-    )
+    down, across = (grid[:, side][curve] for side in (0, 1))
+    found, boxes = cloak_places(down, across, person[curve], need[curve], order)
     number = np.empty(len(places), np.int64)
     number[curve] = found
     longer = np.maximum(boxes[:, 2] - boxes[:, 0], boxes[:, 3] - boxes[:, 1]) + 1
@@ -218,42 +218,44 @@ def cells_of(places: Floats, owner: Ints, need: Ints, levels: int) -> tuple[Ints
         UnsatisfiableError: all people together are fewer than somebody asks for.
     """
     size = len(places)
-    ids, depth = np.zeros(size, np.int64), np.zeros(size, np.int64)
     if not size:
-        return ids, depth
-    _refuse_few(owner, need)
-    several = len(np.unique(owner)) < size
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    person = _refuse_few(owner, need)
     grid = _on_grid(places, levels)
     curve = _along_curve(grid)
-    going = np.argsort(curve, kind="stable")  # along the curve, cells of all levels are runs
-    grid, curve = grid[going], curve[going]
+    order = np.argsort(curve, kind="stable")  # along the curve, cells of all levels are runs
+    curve, need = curve[order], need[order]
+    several = int(person.max()) + 1 < size
+    person = person[order] if several else person
+    reached = np.zeros(size, np.int64)
+    going = np.arange(size)
     for level in range(1, levels + 1):
-        coarse = grid >> (levels - level)
-        finer = coarse[:, 0] * (1 << level) + coarse[:, 1]
-        child, counts = _runs(curve >> np.uint64(2 * (levels - level)))
-        family, sizes = _runs(curve >> np.uint64(2 * (levels - level + 1)))
-        of = family[np.cumsum(counts) - 1]
+        keys = curve >> np.uint64(2 * (levels - level))
+        begins = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
+        counts = rows = np.diff(np.append(begins, len(keys)))
+        above = keys[begins] >> np.uint64(2)
+        family = np.cumsum(np.append(False, above[1:] != above[:-1]))
+        families = int(family[-1]) + 1
         if several:
-            counts = _people(child, owner[going], len(counts))
-        asked = _most(child, need[going], len(counts))
-        rest = _rest(of, counts, asked, len(sizes))
+            counts = _people(np.repeat(np.arange(len(rows)), rows), person, len(rows))
+        rest = _rest(family, counts, np.maximum.reduceat(need, begins), families)
         if several:  # a person in two parts was counted twice
-            stays = rest[child]
-            held = _people(family[stays], owner[going[stays]], len(sizes))
-            rest |= (held < _most(family[stays], need[going[stays]], len(sizes)))[of]
-        on = ~rest[child]
-        going, grid, curve = going[on], grid[on], curve[on]
-        ids[going], depth[going] = finer[on], level
+            stays = np.repeat(rest, rows)
+            group = np.repeat(family, rows)[stays]
+            rest |= (_people(group, person[stays], families) < _most(group, need[stays], families))[
+                family
+            ]
+        if rest.any():
+            on = np.repeat(~rest, rows)
+            going, curve, need = going[on], curve[on], need[on]
+            person = person[on] if several else person
         if not len(going):
             break
-    return ids, depth
-
-
-def _runs(keys: NDArray[np.uint64]) -> tuple[Ints, Ints]:
-    """The run of equal keys that each is in, from 0, and how many are in each run."""
-    begins = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
-    counts = np.diff(np.append(begins, len(keys)))
-    return np.repeat(np.arange(len(counts)), counts), counts
+        reached[going] = level
+    depth = np.empty(size, np.int64)
+    depth[order] = reached
+    coarse = grid >> (levels - depth)[:, None]
+    return coarse[:, 0] * (1 << depth) + coarse[:, 1], depth
 
 
 def _rest(family: Ints, counts: Ints, asked: Ints, families: int) -> NDArray[np.bool_]:
