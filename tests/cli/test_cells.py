@@ -11,13 +11,15 @@ from urllib.parse import unquote
 
 import pytest
 from patience import PATIENCE
+from tests.protocol.town import Town
 
 import halfmask as hm
 from halfmask.cli.query import _silent
-from halfmask.protocol.commons import read_commons
+from halfmask.protocol.commons import Terms, commons_from, read_commons
 from halfmask.protocol.keys import AskerKey, CellKey, new_issuer, read_key
 from halfmask.protocol.parties.asker import Asker
 from halfmask.protocol.parties.relay import Relay
+from halfmask.protocol.publication import release_text
 from halfmask.protocol.store.relay_sqlite import RelayStore
 from halfmask.protocol.store.vault import CellVault, read_key_file
 from halfmask.protocol.transport import RelayServer, Sender, drive
@@ -168,6 +170,43 @@ def test_no_file_is_written_where_too_few_cells_take_part(folder, halfmask):
         server.stop()
     assert (asking.returncode, "Too few people took part" in said) == (2, True)
     assert not list(folder.glob("release*"))
+
+
+def published(halfmask, monkeypatch, folder, people, *, groups=1):
+    """What publishing the rows of a town in memory says and writes, as text and as JSON."""
+    columns = {
+        "age": {"type": "integer", "role": "quasi"},
+        "pay": {"type": "integer", "role": "sensitive"},
+    }
+    commons = commons_from({"tables": {"people": {"columns": columns}}})
+    town = Town(people, commons, Terms(partition=8, frame=16, room=64, release="mondrian"), groups)
+    found = town.ask(release_text(commons, ["age", "pay"], k=3))
+    monkeypatch.setattr("halfmask.cli.cells.put_to_cells", lambda *_: (town.asker, found))
+    arguments = ("cells", "publish", "age", "pay", "--relay", "http://127.0.0.1:1", "--key",
+                 "keys/asker.json", "--commons", "commons.toml", "--k", "3", "-o",
+                 "out.csv")  # fmt: skip
+    said = [halfmask(*arguments, *more) for more in ((), ("--json",))]
+    return said, {file.name: file.read_bytes() for file in folder.glob("out*")}
+
+
+def test_what_is_printed_and_written_hides_whom_nothing_can_serve(folder, halfmask, monkeypatch):
+    people = [{"age": 20 + i, "pay": i, "k": 3} for i in range(9)]
+    hidden = ({"age": 20, "pay": 3, "k": None}, {"age": 99, "pay": 77, "k": 90, "l": 50})
+    seen = [published(halfmask, monkeypatch, folder, [*people, one]) for one in hidden]
+    assert seen[0] == seen[1]
+    assert seen[0][0][0].code == 0
+    assert "10 cells took part" in seen[0][0][0].err
+
+
+def test_groups_are_named_and_those_without_rows_say_so(folder, halfmask, monkeypatch):
+    people = [{"age": 30, "pay": i, "k": 3 if i % 3 else 90} for i in range(12)]
+    (text, _), files = published(halfmask, monkeypatch, folder, people, groups=3)
+    assert text.out.count("Promises") == 2
+    assert "Promises of group 1" in text.out
+    assert "Group 0: Too few people took part" in text.err
+    assert files["out.csv"].decode().splitlines()[1:] == [
+        f"30,{i}" for i in (1, 2, 4, 5, 7, 8, 10, 11)
+    ]
 
 
 def test_groups_of_cells_without_an_answer_are_named():

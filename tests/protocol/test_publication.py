@@ -174,6 +174,51 @@ def test_the_order_of_rows_tells_nothing_that_they_do_not_show() -> None:
     assert listed == sorted(listed)
 
 
+@pytest.mark.parametrize("method", RELEASES)
+def test_the_asker_learns_nothing_of_whom_nothing_can_serve(method: str) -> None:
+    others = [p | {"k": 3, "l": 1} for p in drawn(0, 29)]
+    others[4]["k"] = 30  # 30 come, if one comes who has to go: that one may not decide it
+    alone = {"age": 25, "town": "z", "illness": "none", "number": 7, "k": 90, "l": 1}
+    odd = alone | {"age": 10**6, "town": None, "number": 10**9, "l": 60}
+    same = alone | {"number": others[0]["number"], "k": 1, "l": 50}  # alone with any l
+    made = blueprint(COMMONS, TEXT, Terms(release=method))
+
+    def released(people: list[Person]) -> tuple[pa.Table, dict[str, Any]]:
+        given = [
+            contribution(made, {"people": row(COMMONS, p)}, Policy(p["k"], p["l"])).record
+            for p in people
+        ]
+        return release_rows(made, combine_records(made.layout, made.layout.read(b"".join(given))))
+
+    rows, document = released(others)
+    sizes = Counter((r["age"], r["town"]) for r in rows.to_pylist())
+    assert (rows.num_rows, len(sizes) > 3) == (28, True)
+    assert document == {
+        "format": "halfmask.release/1",
+        "method": method,
+        "rows": {"published": 28},
+        "verdicts": [
+            {"model": "k-anonymity", "column": None, "holds": True, "required": 3,
+             "achieved": min(sizes.values())},
+            {"model": "personal k-anonymity", "column": None, "holds": True, "required": None,
+             "achieved": None},
+        ],
+        "columns": document["columns"],
+        "notes": [],
+    }  # fmt: skip
+    assert [(c["name"], c["role"], len(c)) for c in document["columns"]] == [
+        ("age", "quasi", 3), ("town", "quasi", 3), ("number", "sensitive", 3),
+    ]  # fmt: skip
+    for person in (alone, odd, same):
+        assert released([*others, person]) == (rows, document)
+    # As it is sealed: a cell that sends a dummy looks the same, and counts as one that took part.
+    terms = Terms(partition=16, frame=32, room=64, release=method)
+    for person in (alone, alone | {"k": None}):
+        found = Town([*others, person], COMMONS, terms).ask(TEXT)
+        assert found is not None
+        assert (found[0].rows, found[0].document, found[0].contributions) == (rows, document, 30)
+
+
 def test_the_asker_promises_l_and_k_on_top() -> None:
     people = [p | {"k": 1, "l": 1} for p in drawn(8, 30)]
     text = release_text(COMMONS, ["age", "town", "illness"], k=6, l=2)
@@ -358,6 +403,10 @@ def test_groups_of_cells_release_by_themselves_and_their_rows_are_joined() -> No
     check(whole.to_pylist(), people)
     texts = pa.table({"age": ["1-5"]})
     assert join_rows([texts, pa.table({"age": [7]})])["age"].to_pylist() == ["1-5", "7"]
+    empty = pa.table({"age": pa.array([], pa.string())})
+    numbers = [pa.table({"age": [10]}), empty, pa.table({"age": [9]})]
+    assert join_rows(numbers)["age"].to_pylist() == [9, 10]
+    assert join_rows([empty, empty]) == empty
 
 
 def test_the_record_counts_what_the_asker_promised_on_the_rows_again() -> None:

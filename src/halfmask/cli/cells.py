@@ -603,11 +603,17 @@ def publish_command(
         show.print_document("cells publish", document | {"releases": releases})
         return
     say_who_answered(silent, found)
-    verdicts = [v for received in found.values() for v in received.document["verdicts"]]
-    show.print_table(
-        "Promises", ["promise", "column", "kept"],
-        [[v["model"], v["column"] or "", "yes" if v["holds"] else "NO"] for v in verdicts],
-    )  # fmt: skip
+    several = asker.key.groups > 1
+    for group, received in found.items():
+        title = f"Promises of group {group}" if several else "Promises"
+        verdicts = received.document["verdicts"]
+        if verdicts:
+            show.print_table(
+                title, ["promise", "column", "kept"],
+                [[v["model"], v["column"] or "", "yes" if v["holds"] else "NO"] for v in verdicts],
+            )  # fmt: skip
+        for note in received.document["notes"]:
+            show.say(f"Group {group}: {note}" if several else note)
     show.say(f"{rows.num_rows:,} rows are in {output}; {cells:,} cells took part.")
 
 

@@ -36,6 +36,10 @@ COUNTED = "hm_people"
 NOBODY = "Too few people took part to keep what they and the asker demand: no row leaves."
 _DEMAND = KeyField(pa.int64(), "number", 8)
 _K, _L = "hm_k", "hm_l"
+# What the asker is told of a release. A controller's document says more: how many people demand
+# what, and how many rows there were before.
+_VERDICT = ("model", "column", "holds", "required", "achieved")
+_COLUMN = ("name", "role", "action")
 
 
 def release_text(
@@ -145,27 +149,39 @@ def demands_of(made: Blueprint, records: Records) -> tuple[NDArray[np.int64], ND
 def release_rows(made: Blueprint, found: Records) -> tuple[pa.Table, dict[str, Any]]:
     """Divide rows into classes, pass them through the door, and say what was kept.
 
-    Where nothing can be kept no row leaves, and nobody but the asker learns of it.
+    Where nothing can be kept no row leaves, and nobody but the asker learns of it. Whom nothing can
+    serve is taken out before anything is made: the asker learns not even that somebody was.
     """
     from halfmask.anonymize.run import anonymize
+    from halfmask.models.needs import leave_out_unmet, with_demanded_models
 
     names = made.names
+    document = {"format": "halfmask.release/1", "method": made.terms.release}
     try:
+        promises = _promises(made)
         table = _pooled(made, found)
+        table, _ = leave_out_unmet(table, with_demanded_models(table, promises), len(table), "")
         release = anonymize(
             table,
-            *_promises(made),
+            *promises,
             method=made.terms.release,
             seed=0,
             on_infeasible="suppress",
         )
     except (PrivacyError, InputError):
         nothing = pa.table({name: pa.array([], pa.string()) for name in names})
-        return nothing, {"format": "halfmask.release/1", "verdicts": [], "notes": [NOBODY]}
+        told = {"rows": {"published": 0}, "verdicts": [], "columns": [], "notes": [NOBODY]}
+        return nothing, document | told
     rows = sort_rows(release.to_arrow().select(names))
-    document = release.to_dict()
-    document["columns"] = [c for c in document["columns"] if c["name"] in names]
-    return rows, document
+    whole = release.to_dict()
+    return rows, document | {
+        "rows": {"published": rows.num_rows},
+        "verdicts": [{key: one[key] for key in _VERDICT} for one in whole["verdicts"]],
+        "columns": [
+            {key: one[key] for key in _COLUMN} for one in whole["columns"] if one["name"] in names
+        ],
+        "notes": [],
+    }
 
 
 def sort_rows(rows: pa.Table) -> pa.Table:
@@ -175,6 +191,8 @@ def sort_rows(rows: pa.Table) -> pa.Table:
 
 def join_rows(tables: Sequence[pa.Table]) -> pa.Table:
     """The releases of several groups of cells as one; classes only grow by that."""
+    # A release without rows has no types, by which those of the others would become texts.
+    tables = [table for table in tables if table.num_rows] or tables
     whole = []
     for table in tables:
         differs = [
