@@ -64,6 +64,38 @@ def test_whole_numbers_and_dates():
     assert dates.labels[-1].endswith(" 2004-01-01]")
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_dates_of_people_spread_over_many_years_stand_out_by_decades(seed):
+    """36 people a year are hidden by noise of scale 10, and 364 a decade are not."""
+    days = np.datetime64("1950-01-01") + np.random.default_rng(seed).integers(0, 20_000, 2000)
+    found = bought(pa.array(days), "0.1", seed, {"pay": OpenRange(date=True)})
+    assert found.labels[0].startswith("[1950-01-01, ")
+    assert found.labels[-1].endswith(("2000-01-01]", "2010-01-01]"))  # 5 years of the last decade
+
+
+def test_empty_decades_rarely_widen_the_bounds():
+    one = OpenRange(date=True)
+    for epsilon in ("0.01", 1, 30):
+        mechanism = DiscreteLaplace(Fraction(epsilon))
+        counts = np.zeros((1500, len(one.grid)), np.int64)
+        counts[:, 100] = 10**6
+        noisy = mechanism.apply(counts, repeatable(3))
+        ends = [one.outermost(row, float(mechanism.variance)) for row in noisy]
+        assert np.mean([end != (100, 100) for end in ends]) < 0.03  # 1% for years and for decades
+
+
+def test_where_nothing_stands_out_the_bounds_are_the_whole_grid_and_a_note_says_so():
+    ages = list(range(90)) * 10
+    found = bought(ages, "0.0001", wanted={"pay": OpenRange(integer=True)})
+    assert (found.edges[0], found.edges[-1]) == (-(2.0**40), 2.0**40)
+    days = bought(pa.array([None] * 9, pa.date32()), "0.0001", wanted={"pay": OpenRange(date=True)})
+    assert days.labels[0].startswith("[1900-01-01, ")
+    assert days.labels[-1].endswith(" 2100-01-01]")
+    for epsilon, said in (("0.001", True), (10, False)):
+        made = hm.synthesize(people(), epsilon=epsilon, domains=DOMAINS, bounds="0.1", rows=9)
+        assert any("the whole grid" in note for note in made.notes) == said
+
+
 def test_missing_values_are_seen_by_their_noisy_count():
     assert bought([1.5] * 500 + [None] * 500).missing
     assert not bought([1.5] * 500).missing

@@ -16,6 +16,7 @@ from halfmask.dp.views import coding_of
 from halfmask.engines import codes
 from halfmask.engines.codes import count_codes
 from halfmask.engines.stored import Storage
+from halfmask.synthesize import private
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,6 +70,9 @@ def counted(table: hm.Table) -> Counter[tuple[int, ...]]:
 def test_every_engine_codes_rows_by_the_public_rule(place: Callable[..., hm.Table]) -> None:
     table = place(rows(), SCHEMA)
     assert counted(table) == by_hand()
+    named = rows().append_column("who", pa.array(np.arange(300)))
+    assert counted(place(named, {**SCHEMA, "table": {"person": "who"}})) == by_hand()
+    table = place(rows(), SCHEMA)
     # With hardly any noise the histogram draws the rows themselves, as codes.
     made = hm.synthesize(table, "histogram", epsilon=2000, insist=True, domains=DOMAINS, rows=300)
     sexes = Counter(made.to_arrow()["sex"].to_pylist())
@@ -102,3 +106,22 @@ def test_people_with_several_rows_are_read_and_no_release_says_so(
         told.append((made.notes, dict(made.parameters), made.origin, sorted(made.to_dict())))
         assert len(read) == (people[0] == people[1])
     assert told[0] == told[1]
+
+
+def test_rows_that_change_meanwhile_count_once_a_person(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file is written anew after it was looked at: 20,000 rows of one person count as one."""
+    schema = {"table": {"person": "who"}, "columns": {"sex": "quasi"}}
+    one = pa.table({"who": np.arange(500), "sex": ["f"] * 500})
+    table = stored(tmp_path, one, schema)
+    usual = private._rehearse
+
+    def late(*given: Any, **options: Any) -> None:
+        more = pa.table({"who": np.zeros(20_000, np.int64), "sex": ["m"] * 20_000})
+        stored(tmp_path, pa.concat_tables([one, more]), schema)
+        usual(*given, **options)
+
+    monkeypatch.setattr(private, "_rehearse", late)
+    made = hm.synthesize(table, "histogram", epsilon=1, domains={"sex": ["f", "m"]})
+    assert abs(len(made) - 500) < 60  # noise of scale 1 in two cells

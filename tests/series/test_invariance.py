@@ -408,6 +408,28 @@ def test_words_say_whose_demand_no_class_can_serve(tmp_path):
         hm.anonymize(_table(people), hm.KAnonymity(2), previous=tmp_path / "t")
 
 
+def test_types_do_not_tell_what_somebody_held_who_is_left_out(tmp_path):
+    schema = {
+        "table": {"person": "id"}, "policy": {"k": "k_i"},
+        "columns": {"id": "identifier", "age": "quasi", "pay": "sensitive"},
+    }  # fmt: skip
+    lines = [f"{i},{10 + i},{1 + i % 4},2" for i in range(24)]
+    told = []
+    for odd in ("5", "7.5", "unknown", "2006-02-28"):
+        (tmp_path / "in.csv").write_text(
+            "\n".join(["id,age,pay,k_i", *lines, f"99,40,{odd},900"]) + "\n"
+        )
+        ledger = tmp_path / f"{odd}.ledger"
+        table = hm.read(tmp_path / "in.csv", schema)
+        model = hm.MInvariance(2, "pay")
+        made = hm.anonymize(table, model, previous=ledger, on_infeasible="suppress")
+        rows = made.to_arrow()
+        assert (len(rows), made.suppressed) == (24, 1)
+        told.append((str(rows.schema.field("pay").type), made.schema.to_toml()))
+        assert hm.SeriesLedger.open(ledger).proves([rows])
+    assert told == [("int64", told[0][1])] * 4
+
+
 def test_who_stands_among_counterfeits_alone_shows_no_value_of_their_own(tmp_path):
     columns = {**SCHEMA["columns"], "job": {"role": "quasi"}}
     schema = {**SCHEMA, "columns": columns}

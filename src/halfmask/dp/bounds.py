@@ -2,9 +2,10 @@
 
 Definition: the rows are counted, with noise, in the cells of a public grid: powers of two with both
 signs for numbers, years for dates. The bounds are those of the outermost cells whose noisy count
-reaches a threshold that an empty grid reaches with a chance of 1%; where none does, those of the
-cell with the largest noisy count. Intervals between them are cut by the same noisy counts, which
-costs nothing more. Rows beyond the bounds are moved to the nearest interval, as by every domain.
+reaches a threshold that an empty grid reaches with a chance of 1%, and of decades in which the
+years beyond these reach one together; where nothing does, those of the whole grid. Intervals
+between them are cut by the same noisy counts. All that follows from these costs nothing more. Rows
+beyond the bounds are moved to the nearest interval, as by every domain.
 Source: Wilson, Zhang, Lam, Desfontaines, Simmons-Marengo, Gipson, "Differentially private SQL with
 bounded user contribution", 2020 (approximate bounds); here an empty grid has bounds too, since a
 refusal would tell of the rows.
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 _POWERS = range(-10, 41)  # of two: from a thousandth to a million million
 _YEARS = range(1900, 2101)
+_DECADE = 10
 _CHANCE = 0.01  # that some empty cell of a grid widens the bounds
 _INTERVALS = 20
 _MOST = 4  # a cell is cut at most as if it held this part of the rows: a heap at 0 has one interval
@@ -86,11 +88,26 @@ class OpenRange:
         return Bins.even(edges[0], edges[-1], self.bins, missing=missing, date=self.date)
 
     def outermost(self, noisy: NDArray[np.int64], variance: float) -> tuple[int, int]:
-        """The first and the last cell of the grid that stand out by their noisy counts."""
+        """The first and the last cell of the grid that stand out by their noisy counts.
+
+        All of them, where none does.
+        """
         counts = noisy[:-1]  # the last one is of missing values
         large = np.flatnonzero(counts >= _threshold(variance, len(noisy)))
-        largest = int(np.argmax(counts))
-        return (int(large[0]), int(large[-1])) if len(large) else (largest, largest)
+        if self.date:  # people who are spread over many years stand out by decades
+            beyond = counts.copy()
+            if len(large):
+                beyond[large[0] : large[-1] + 1] = 0
+            sums = beyond.reshape(-1, _DECADE).sum(axis=1)
+            decades = np.flatnonzero(sums >= _sum_threshold(variance, _DECADE, len(sums)))
+            ends = (decades * _DECADE, decades * _DECADE + _DECADE - 1)
+            large = np.sort(np.concatenate([large, *ends]))
+        return (int(large[0]), int(large[-1])) if len(large) else (0, len(counts) - 1)
+
+    def is_whole(self, found: Domain) -> bool:
+        """Whether bounds are those of the grid itself."""
+        ends = self.grid.edges
+        return isinstance(found, Bins) and (found.edges[0], found.edges[-1]) == (ends[0], ends[-1])
 
     def bounded(self, noisy: NDArray[np.int64], variance: float) -> Bins:
         """The range that noisy counts of the grid give."""
@@ -121,6 +138,17 @@ def _threshold(variance: float, cells: int) -> float:
     """
     a = max(variance / (1 + variance + sqrt(1 + 2 * variance)), 1e-300)
     return log(cells / (_CHANCE * (1 + a))) / -log(a)
+
+
+def _sum_threshold(variance: float, cells: int, sums: int) -> float:
+    """The same for some of several sums of empty cells, by Chernoff's bound.
+
+    Discrete Laplace noise X has E exp(s X) = 1 / (1 - variance (cosh s - 1)), and Gaussian noise of
+    the same variance less; the best s is looked for on a grid, since each gives a bound.
+    """
+    s = np.arccosh(1 + 1 / max(variance, 1e-300)) * np.linspace(0.01, 0.99, 99)
+    moments = -np.log1p(-variance * (np.cosh(s) - 1))
+    return float(((cells * moments + log(sums / _CHANCE)) / s).min())
 
 
 def open_ranges(
@@ -213,12 +241,22 @@ def bought_facts(share: Fraction, found: Mapping[str, Domain]) -> dict[str, Any]
     return {"bounds": {"share": str(share), "found": ends}}
 
 
-def bought_notes(share: Fraction, wanted: Collection[str]) -> tuple[str, ...]:
+def bought_notes(
+    share: Fraction, wanted: Mapping[str, OpenRange], found: Mapping[str, Domain]
+) -> tuple[str, ...]:
     """The same in words."""
     if not wanted:
         return ()
-    return (
+    notes = [
         f"The bounds of {abbreviate_names(list(wanted))} were bought with {float(share):.0%} of "
-        "the budget, by noisy counts of powers of two (of years, for dates): values of few people "
-        "beyond them count as the nearest interval.",
-    )
+        "the budget, by noisy counts of powers of two (of years and decades, for dates): values "
+        "beyond them count as the nearest interval, and can be many where a small budget hides "
+        "how many people a cell holds."
+    ]
+    whole = [name for name, one in wanted.items() if one.is_whole(found[name])]
+    if whole:
+        notes.append(
+            f"The bounds of {abbreviate_names(whole)} are those of the whole grid: nothing "
+            "narrower stood out from the noise. Declare low and high, or spend more on bounds."
+        )
+    return tuple(notes)

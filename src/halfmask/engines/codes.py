@@ -4,7 +4,6 @@ Each column is joined with a table of its values and their codes. Numbers of ver
 cut at stated bounds instead. What comes back are the distinct tuples of codes with their counts.
 """
 
-# ruff: noqa: S608 - names are quoted, and values travel in tables
 from __future__ import annotations
 
 from contextlib import ExitStack
@@ -70,10 +69,11 @@ class CodedTuples:
 
 
 def count_codes(table: Table, coding: Mapping[str, Coding]) -> CodedTuples | None:
-    """The distinct tuples of codes of stored rows.
+    """The distinct tuples of codes of stored rows, of which each person has one.
 
     None where they cannot be had: a column of very many values that no bounds cut, a type that
-    the engine compares in its own way, or too many tuples.
+    the engine compares in its own way, too many tuples, or a person with two rows. People are
+    grouped by the very query that counts: files may be written anew between any two.
 
     Raises:
         EngineError: rows changed while they were counted.
@@ -107,13 +107,27 @@ def count_codes(table: Table, coding: Mapping[str, Coding]) -> CodedTuples | Non
                     f"LEFT JOIN hm_code_{place} m{place} ON r.{quoted(column)} = m{place}.value"
                 )
             shown = ", ".join(f"{cell} AS c{i}" for i, cell in enumerate(cells))
+            source = f"FROM {quoted(name)} r {' '.join(joins)}"
+            each = "1"
+            if table.schema.person is not None:
+                shown = ", ".join(f"MIN({cell}) AS c{i}" for i, cell in enumerate(cells))
+                person = f"r.{quoted(table.schema.person)}"
+                source = f"FROM (SELECT {shown}, COUNT(*) AS n {source} GROUP BY {person}) p"
+                shown, each = ", ".join(f"p.c{i}" for i in range(len(cells))), "MAX(p.n)"
             places = ", ".join(str(i + 1) for i in range(len(cells)))
             query = (
-                f"SELECT {shown}, COUNT(*) AS hm_n FROM {quoted(name)} r {' '.join(joins)} "
+                f"SELECT {shown}, COUNT(*) AS hm_n, {each} AS hm_most {source} "
                 f"GROUP BY {places} LIMIT {MOST + 1}"
             )
             found = engine.run(parse_one(query, read="postgres"))
-    return None if found.num_rows > MOST else _tuples(found, list(coding))
+    if found.num_rows > MOST or _most(found) > 1:
+        return None
+    return _tuples(found, list(coding))
+
+
+def _most(found: pa.Table) -> int:
+    """How many rows the person with the most has."""
+    return int(pc.max(found["hm_most"]).as_py() or 0)
 
 
 def _tuples(found: pa.Table, names: Sequence[str]) -> CodedTuples:

@@ -3,7 +3,7 @@
 The reader of a text file finds the type of a column by looking at all its rows: one ``7,5`` or
 ``unknown`` among whole numbers makes it text. Where that row does not leave, the type of the others
 would tell that there was one. So the door finds the types again, from the rows that leave alone, of
-every column that nobody declared and that leaves as it was.
+every column that nobody declared and that leaves with values of the file.
 
 Adversary: whoever reads the released file, its types and the schema beside it.
 """
@@ -32,16 +32,24 @@ _EXACT = 2.0**53  # up to here doubles are whole numbers, each of them
 
 
 def types_of_rows(
-    rows: pa.Table, table: Table, changes: Sequence[ColumnChange]
+    rows: pa.Table,
+    table: Table,
+    names: Sequence[str],
+    written: Mapping[str, Incoming] | None = None,
 ) -> tuple[pa.Table, Mapping[str, Incoming]]:
-    """Rows that leave a text file, of types that they tell themselves, and how they are written."""
-    given = dict(table.given)
+    """Rows that leave a text file, of types that they tell themselves, and how they are written.
+
+    Args:
+        rows: what leaves.
+        table: what was read.
+        names: the columns that hold values of the file, not labels.
+        written: how columns are written; by default as they were read.
+    """
+    given = dict(table.given if written is None else written)
     if table.origin != "csv":  # frames, typed files and databases state their types
         return rows, given
-    for change in changes:
-        name = change.name
-        open_type = change.published and change.action == AS_IT_WAS and name in rows.column_names
-        if not open_type or is_declared(table.schema.columns.get(name)):
+    for name in names:
+        if name not in rows.column_names or is_declared(table.schema.columns.get(name)):
             continue
         column, form = _own_type(rows[name], name, table)
         if column is None:
@@ -53,6 +61,11 @@ def types_of_rows(
     return rows, given
 
 
+def kept_columns(changes: Sequence[ColumnChange]) -> list[str]:
+    """The columns that leave as they were."""
+    return [one.name for one in changes if one.published and one.action == AS_IT_WAS]
+
+
 def _own_type(
     column: pa.ChunkedArray, name: str, table: Table
 ) -> tuple[pa.ChunkedArray | None, str]:
@@ -61,13 +74,17 @@ def _own_type(
     text = is_text(kind.value_type if pa.types.is_dictionary(kind) else kind)
     if column.null_count == len(column):
         return (None if text else _dictionary(pa.nulls(len(column), pa.string()))), ""
+    if _is_whole(column):
+        return column.cast(pa.int64()), ""
     if pa.types.is_floating(kind) and not has_fraction(column):
-        return (column.cast(pa.int64()) if _small(column) else None), ""
+        return None, ""
     texts = column if text else text_forms(pa.table({name: column}), table.given).get(name)
     if texts is None:  # whole numbers, decimals with a point, dates with the year in front
         return None, ""
     codes = _dictionary(texts)
     found = infer_type(codes, schema.decimal)
+    if _is_whole(found):  # as above, whatever the reader took them for
+        return found.cast(pa.int64()), ""
     if found.type == kind:
         return None, ""
     if found is codes:
@@ -80,6 +97,8 @@ def _dictionary(texts: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([dictionary_of(whole)])
 
 
-def _small(column: pa.ChunkedArray) -> bool:
-    ends = pc.min_max(column).as_py().values()
-    return all(abs(end) <= _EXACT for end in ends)
+def _is_whole(column: pa.ChunkedArray) -> bool:
+    """Whether all are doubles that are whole numbers, each exactly."""
+    if not pa.types.is_floating(column.type) or has_fraction(column):
+        return False
+    return all(abs(end) <= _EXACT for end in pc.min_max(column).as_py().values())

@@ -23,7 +23,7 @@ from halfmask.release.candidate import (
     SyntheticCandidate,
     TabulationCandidate,
 )
-from halfmask.release.column_types import types_of_rows
+from halfmask.release.column_types import kept_columns, types_of_rows
 from halfmask.release.demands import DemandsStatement, enforce_demands, order_notes
 from halfmask.release.document import (
     ColumnChange,
@@ -210,20 +210,18 @@ def _seal_table(candidate: Candidate) -> Release:
     if elsewhere is not None:
         written = write_labels(candidate, _require_true(recoding), quasi, names)
         aside, rows, facts = written.aside, written.sample, _written_facts(candidate, written)
-    else:
-        rows = _published_rows(table, names, quasi, kept, tokens)
-    if elsewhere is not None:
-        pass
     elif isinstance(recoding, Perturbation):
+        rows = _published_rows(table, names, quasi, kept, tokens)
         facts = _perturbation_facts(candidate, recoding, rows, ids)
     else:
+        rows = _published_rows(table, names, quasi, kept, tokens)
         losses = {name: column_loss(recoding, table, step, name) for name in recoding.columns}
         columns = column_changes(table, rows, recoding, step, _with_left_out(candidate, losses))
         facts = _ColumnFacts(losses, columns, _ambiguity_notes(recoding, table, kept))
     suppressed = candidate.everybody - rows_in(leaving) + candidate.left_out
     given = table.given
     if suppressed and elsewhere is None:  # else all rows that a type hangs on leave
-        rows, given = types_of_rows(rows, table, facts.columns)
+        rows, given = types_of_rows(rows, table, kept_columns(facts.columns))
     return Release(
         guarantee=SealedGuarantee(
             verdicts=tuple(found),

@@ -226,7 +226,7 @@ def synthesize_privately(
             *people.notes(),
             *whose_rows(table.schema, settings.rows_per_person),
             *_notes(known, settings.accountant),
-            *bought_notes(share, wanted),
+            *bought_notes(share, wanted, known),
             *condition_notes(declared, settings.given),
             *structure_notes(table.schema),
             *unweighted_notes(table.schema),

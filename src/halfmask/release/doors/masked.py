@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import InputError, InternalError, PrivacyError, usable_path
+from halfmask.release.column_types import types_of_rows
 from halfmask.release.demands import enforce_demands, order_notes, refuse_diversity
 from halfmask.release.document import AS_IT_WAS, ColumnChange
 from halfmask.release.doors.responses import (
@@ -546,6 +547,13 @@ def seal_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRelea
     if candidate.order is not None:
         order = pa.array(np.random.default_rng(candidate.order).permutation(len(rows)))
     published = pa.table({name: repack(rows.arrow[name].take(order)) for name in leaving})
+    given, tables = _told_forms(table, source, tokens), dict(candidate.tables)
+    if len(rows) < len(table):
+        fixed = {*tokens, *(claim.column for claim in told)}
+        values = [name for name in table.arrow.column_names if name not in fixed]
+        published, given = types_of_rows(published, table, values, given)
+        for name, beside in tables.items():
+            tables[name], given = types_of_rows(beside, table, [name], given)
     return MaskedRelease(
         guarantee=SealedGuarantee(
             verdicts=tuple(found),
@@ -565,9 +573,9 @@ def seal_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRelea
         suppressed=len(table) - len(rows),
         columns=tuple(_changes(candidate, published, tokens)),
         origin=table.origin,
-        given=_told_forms(table, source, tokens),
+        given=given,
         steps=tuple(candidate.steps),
-        tables=dict(candidate.tables),
+        tables=tables,
         figures=tuple(candidate.figures),
         vaults=tuple(c.vault for c in claimed if c.vault is not None),
         _arrow=published,
@@ -575,7 +583,7 @@ def seal_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRelea
     )
 
 
-def _told_forms(table: Table, source: Ints, tokens: Sequence[str]) -> dict[str, Incoming]:
+def _told_forms(table: Table, source: Ints, tokens: Sequence[str]) -> Mapping[str, Incoming]:
     """How columns were written, as far as the schema or the rows that leave tell it."""
     found = {n: was for n, was in table.given.items() if n not in tokens}
     for name, was in found.items():

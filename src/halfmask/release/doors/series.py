@@ -27,6 +27,7 @@ from halfmask.errors import InputError, InternalError, LedgerError
 from halfmask.ledger import RELEASE, SERIES, LedgerFile, decode_numbers, encode_numbers
 from halfmask.metrics.risk.reidentification import reidentification
 from halfmask.models.verdict import Verdict
+from halfmask.release.column_types import kept_columns, types_of_rows
 from halfmask.release.demands import enforce_demands, order_notes
 from halfmask.release.document import column_changes
 from halfmask.release.labels import encode_labels
@@ -319,7 +320,6 @@ def seal_series(candidate: SeriesCandidate, names: Sequence[str]) -> SeriesRelea
     require_verdicts(found, expected=len(kept))
     own = enforce_demands(table, kept, groups, candidate.models, candidate.demands)
     rows = _rows(candidate, names, quasi, kept)
-    number = _note(candidate, kept, signatures, digest_of(rows))
     losses = {
         name: column_loss(candidate.partition, table, step, name)
         for name in candidate.partition.columns
@@ -328,6 +328,11 @@ def seal_series(candidate: SeriesCandidate, names: Sequence[str]) -> SeriesRelea
     everybody = len(table) + candidate.left_out
     whole = {n: (one * len(table) + candidate.left_out) / everybody for n, one in losses.items()}
     columns = column_changes(table, rows, candidate.partition, step, whole)
+    given = table.given
+    if candidate.left_out:
+        rows, given = types_of_rows(rows, table, kept_columns(columns))
+    kinds = dict(zip(rows.column_names, rows.schema.types, strict=True))
+    number = _note(candidate, kept, signatures, digest_of(rows))
     fake = len(candidate.counterfeits[0])
     sizes = np.bincount(_labels_of(candidate)).astype(np.int64)
     notes = (
@@ -364,9 +369,9 @@ def seal_series(candidate: SeriesCandidate, names: Sequence[str]) -> SeriesRelea
         classes=ClassSizes.of(sizes[sizes > 0]),
         risk=reidentification(*(np.bincount(groups).astype(np.int64),) * 2),
         columns=columns,
-        schema=released_schema(table, columns),
+        schema=released_schema(table, columns, kinds),
         origin=table.origin,
-        given=table.given,
+        given=given,
         number=number,
         counterfeits=fake,
         _arrow=rows,

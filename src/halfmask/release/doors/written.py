@@ -176,7 +176,7 @@ def _label_pieces(
     keys = [one.codes[kept].astype(np.int64) for one in encoded.values()]
     order = np.lexsort((step[kept].astype(np.int64), *keys[::-1]))
     same = np.ones(len(order), dtype=bool)  # as the row before: of one combination and class
-    same[0] = False
+    same[:1] = False
     for key in keys:
         same[1:] &= key[order[1:]] == key[order[:-1]]
     alike = same.copy()
