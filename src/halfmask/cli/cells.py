@@ -587,8 +587,7 @@ def publish_command(
         )
 
     asker, found = put_to_cells(given, text_of, {"release": method})
-    held = [received.rows for received in found.values()]
-    rows = join_rows([one for one in held if one.num_rows] or held)
+    rows = join_rows([received.rows for received in found.values()])
     made = blueprint(asker.commons, text_of(asker.commons), asker.terms)
     record = release_record(made, rows, [received.document for received in found.values()])
     write_release(rows, output, record)

@@ -244,17 +244,15 @@ def release_record(
         "made_with": f"halfmask {versions()['halfmask']}",
         "method": made.terms.release,
         "rows": rows.num_rows,
-        "suppressed": sum(one["rows"]["suppressed"] for one in documents),
-        "loss": documents[0]["loss"] if len(documents) == 1 else None,
         **risk_figures(reidentification(sizes, sizes)),
     }
     record = FileRecord.of(schema, promises, changes, facts)
     stated = [m["model"] for m in record.facts["promises"]]
     own = [
         {"model": model["model"]}
-        for model in documents[0]["models"]
+        for model in documents[0]["verdicts"]
         if model["model"] not in stated
-        and all(any(m["model"] == model["model"] for m in one["models"]) for one in documents)
+        and all(any(m["model"] == model["model"] for m in one["verdicts"]) for one in documents)
     ]
     return replace(record, facts={**record.facts, "promises": [*record.facts["promises"], *own]})
 
