@@ -203,33 +203,37 @@ class InfeasibleDemandsError(UnsatisfiableError):
     Attributes:
         columns: the policy columns.
         rows: the numbers of the rows (from 0) that cannot be served; all others together are the
-            largest set that can.
+            largest set that can. None are said of rows that stay elsewhere.
         feasible: how many rows can be served.
     """
 
     code = "privacy.infeasible"
 
     def __init__(
-        self, columns: Sequence[str], rows: Sequence[int], total: int, remedy: str = ""
+        self, columns: Sequence[str], rows: Sequence[int] | int, total: int, remedy: str = ""
     ) -> None:
-        """``remedy`` is what the verb has for them; in it {share} stands for theirs of all rows."""
+        """``remedy`` is what the verb has for them; in it {share} stands for theirs of all rows.
+
+        ``rows`` that have no numbers are told by how many they are.
+        """
         self.columns = tuple(columns)
-        self.rows = tuple(int(row) for row in rows)
-        self.feasible = total - len(self.rows)
+        self.rows = () if isinstance(rows, int) else tuple(int(row) for row in rows)
+        count = rows if isinstance(rows, int) else len(self.rows)
+        self.feasible = total - count
         named = ", ".join(str(row) for row in self.rows[:5])
-        more = f" and {len(self.rows) - 5} more" if len(self.rows) > 5 else ""
+        more = f" and {count - 5} more" if count > 5 else ""
+        places = f": rows {named}{more}, counted from 0" if self.rows else ""
         stated = " and ".join(f"'{column}'" for column in self.columns)
         where = f" (policy column {stated})" if stated else ""
-        share = -(-len(self.rows) * 10_000 // max(total, 1)) / 10_000
+        share = -(-count * 10_000 // max(total, 1)) / 10_000
         if self.feasible:
             served = f"The other {self.feasible} are the largest set that can be served: "
             served += remedy.format(share=share) + (", or " if remedy else "")
         else:
             served = "Nobody can be served: ask for less, or "
         super().__init__(
-            f"{len(self.rows)} of {total} people demand more{where} than the table can give: rows "
-            f"{named}{more}, counted from 0.",
-            suppressed=len(self.rows),
+            f"{count} of {total} people demand more{where} than the table can give{places}.",
+            suppressed=count,
             advice=(
                 f"{served}add rows; only the controller may set demands aside: demands='ignore', "
                 "or --ignore-demands.",

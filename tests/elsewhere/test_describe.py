@@ -73,3 +73,19 @@ def test_of_very_many_values_some_are_looked_at_and_all_are_counted(
     assert found.quasi_identifiers == memory.quasi_identifiers
     (note,) = [note for note in found.notes if note.startswith("Very many values")]
     assert "the most frequent ones" in note
+
+
+def test_what_is_no_number_is_missing_among_very_many(
+    place: Callable[..., hm.Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(columns, "VALUES", 6)
+    dose = np.where(np.arange(120) % 7 == 0, np.nan, np.arange(120) / 8)
+    rows = people(120).select(["age", "sex"]).append_column("dose", pa.array(dose))
+    found = {one.name: one for one in hm.describe(place(rows, {})).columns}
+    assert (found["dose"].distinct, found["dose"].missing) == (102, 18)  # 0, 7, .. 119 are none
+
+
+def test_a_column_may_be_called_as_a_helper_is(tmp_path: Path) -> None:
+    rows = people(120).select(["age", "sex"]).rename_columns(["halfmask_rows", "sex"])
+    found = hm.describe(stored(tmp_path, rows, {}))
+    assert found.to_dict() == hm.describe(hm.read(rows)).to_dict()

@@ -102,26 +102,58 @@ def test_a_killed_database_leaves_nothing(
         pids.append(cursor.fetchone()[0])
         os.kill(pids[0], signal.SIGKILL)
 
+    witness = psycopg.connect(postgres, autocommit=True)
     with monkeypatch.context() as patched:
         patched.setattr(server, "_replace", kill)
         with pytest.raises(hm.errors.EngineError, match="Nothing was released"):
             release.write(postgres, table="visits_public")
     assert pids
-    _wait_for(postgres)
+    _wait_for(postgres, witness)
     assert tables(postgres) == before
     with hm.anonymize(visits, hm.KAnonymity(3), method="optimal", suppression=0.05) as again:
         again.write(postgres, table="visits_public")  # a restart starts clean
     assert tables(postgres) == before | {"visits_public"}
 
 
-def _wait_for(address: str) -> None:
-    """Until the server has recovered."""
+def _wait_for(address: str, witness: psycopg.Connection[Any]) -> None:
+    """Until the server has noticed, which ends all that were connected, and has recovered."""
+    with pytest.raises(psycopg.OperationalError):
+        witness.execute("SELECT pg_sleep(600)")
+    witness.close()
     while True:
         try:
             psycopg.connect(address).close()
         except psycopg.OperationalError:
             continue
         return
+
+
+def test_a_server_that_dies_after_the_last_row_is_told_in_our_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Cursor:
+        def execute(self, _: str) -> None: ...
+
+        def fetchmany(self, _: int) -> list[object]:
+            return []
+
+        def close(self) -> None:
+            raise psycopg.OperationalError("server closed the connection")
+
+        def __enter__(self) -> None: ...
+
+        def __exit__(self, *_: object) -> None:
+            self.close()
+
+    class Connection:
+        def cursor(self, _: str) -> Cursor:
+            return Cursor()
+
+    engine = object.__new__(server.Postgres)
+    engine._aside, engine._connection = "aside", Connection()
+    monkeypatch.setattr(server.Postgres, "_digits", lambda *_: {"age": pa.int64()})
+    with pytest.raises(hm.errors.EngineError, match="could not answer"):
+        engine.stream(5).read_all()
 
 
 _KILLED = """

@@ -323,4 +323,6 @@ def test_what_is_computed_aside_is_let_go() -> None:
         query = exp.select("SUM(x) AS s").from_("published")
         found = database.compute_aside("published", rows.slice(more), lambda q: q.copy(), query)
         assert int(found["s"][0].as_py()) == (6, 5)[more]
-    assert database._aside.engine._slots["published"].rows.num_rows == 0
+    held = database._aside.engine._slots["published"].rows
+    assert held.num_rows == 0
+    assert held.get_total_buffer_size() == 0  # nor what was cut off

@@ -188,7 +188,7 @@ def _release(
             return _search(entries, models, name, metric, {**effort, **own})
 
         return search_until_stable(
-            rows, models, search, suppression=suppression, unmet=unmet, remedy=_remedy(method)
+            rows, models, search, suppression=suppression, unmet=unmet, remedy=_remedy(method, rows)
         )
 
     tried: tuple[Attempt, ...] = ()
@@ -206,9 +206,9 @@ def _release(
     return seal(replace(made, notes=notes))
 
 
-def _remedy(method: str) -> str:
-    """What a method has for people whose demands nothing can meet."""
-    if method in (*RECODINGS, *PERTURBING):
+def _remedy(method: str, rows: Tuples) -> str:
+    """What a method has for people whose demands nothing can meet, without reading their rows."""
+    if rows.engine or method in (*RECODINGS, *PERTURBING):
         return ALLOW
     return LEAVE_OUT if method != AUTO else f"{LEAVE_OUT}, {ALLOW}"
 

@@ -20,7 +20,7 @@ from halfmask.assessment.settings import (
     require_weights_within,
 )
 from halfmask.engines.aside import join_figures
-from halfmask.engines.read import as_rows, as_table
+from halfmask.engines.read import as_rows, as_table, is_typed
 from halfmask.engines.tuples import count_tuples, one_row_each
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.metrics.risk.column_sets import special_uniques
@@ -35,6 +35,7 @@ from halfmask.table.tuples import all_ones, ones, picked, rows_in
 from halfmask.table.weights import widen
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from os import PathLike
 
     from numpy.typing import NDArray
@@ -123,12 +124,17 @@ class RowRisks:
         """The figures beside the place of each row, counted from 0.
 
         Of rows that stay elsewhere, beside each distinct tuple and the number of its ``rows``.
+
+        Raises:
+            SchemaError: a column of these has the name of a figure.
         """
         columns = {name: getattr(self, name) for name in self.given}
         if self.held is None:
             return pa.table({"row": np.arange(len(self)), **columns})
+        columns = {"rows": self.held.counts, **columns}
         known = {name: self.held.table.arrow[name] for name in self.held.table.arrow.column_names}
-        return pa.table({**known, "rows": self.held.counts, **columns})
+        _refuse_names(name for name in known if name in columns)
+        return pa.table({**known, **columns})
 
     def to_pandas(self) -> Any:
         """The figures as a pandas DataFrame."""
@@ -179,6 +185,9 @@ def row_risks(
     rows = as_table(table)
     quasi = rows.schema.quasi
     rows.schema.require_quasi()
+    if rows.stored is not None:  # figures are written beside all columns
+        written = {f"risk_{one.name}" for one in fields(RowRisks)}
+        _refuse_names(name for name in rows.column_names if name.casefold() in written)
     require_fraction(fraction)
     require_whole("size", size, 1)
     if weights is None and population is None and fraction is None:
@@ -221,10 +230,17 @@ def _counted(table: Table, household: str | None, weights: str | None) -> Tuples
     schema = table.schema
     if table.stored is None:
         return count_tuples(table, lambda _: (), weights=weights)
-    if one_row_each(table):
+    if is_typed(table) and one_row_each(table):  # else two texts may name one person
         schema = replace(schema, person=None)
     more = [name for name in (schema.person, household) if name is not None]
     return count_tuples(table.with_schema(schema), lambda s: [*s.quasi, *more], weights=weights)
+
+
+def _refuse_names(names: Iterable[str]) -> None:
+    """Refuse columns that figures would replace."""
+    if faults := [f"Column {n!r} has the name of a figure: rename it, or read the rows into memory."
+                  for n in names]:  # fmt: skip
+        raise SchemaError(*faults)
 
 
 def _mean(figures: NDArray[np.float64], rows: NDArray[np.int64]) -> float:

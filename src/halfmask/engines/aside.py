@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.engines.request import quoted
+from halfmask.engines.request import quoted, unused_name
 from halfmask.engines.scratch import scratch_folder
 from halfmask.errors import EngineError, InternalError
 
@@ -118,8 +118,13 @@ class Labeling:
         every = ", ".join(map(quoted, self.published))
         places = self.places
         return (
-            f"SELECT {every}, COUNT(*) AS hm_n FROM ({rows}) t GROUP BY {places} ORDER BY {places}"
+            f"SELECT {every}, COUNT(*) AS {self.unused('hm_n')} FROM ({rows}) t "
+            f"GROUP BY {places} ORDER BY {places}"
         )
+
+    def unused(self, name: str) -> str:
+        """A name for a helper beside the published columns."""
+        return unused_name(name, self.published)
 
     @property
     def places(self) -> str:
@@ -162,19 +167,23 @@ class Labeling:
         same = [f"c.key_{k} = {key}" for k, key in enumerate(keys)]
         if self.ranks is not None:
             source = f"({self._ranked(source, keys)}) r"
-            same = [f"c.key_{k} = r.hm_key_{k}" for k in range(len(keys))]
-            same.append("r.hm_rank BETWEEN c.low AND c.high")
+            named = (self.unused(f"hm_key_{k}") for k in range(len(keys)))
+            same = [f"c.key_{k} = r.{name}" for k, name in enumerate(named)]
+            same.append(f"r.{self.unused('hm_rank')} BETWEEN c.low AND c.high")
         return f"SELECT {', '.join(shown)} FROM {source} JOIN {CELLS} c ON {' AND '.join(same)}"
 
     def _ranked(self, source: str, keys: Sequence[str]) -> str:
         """The rows with the number that each has among those of its combination."""
         free = [name for name in self.published if name not in self.columns]
-        cells = [f"COALESCE(CAST({self._plain(name)} AS TEXT), '')" for name in free]
+        texts = [f"CAST({self._plain(name)} AS TEXT)" for name in free]
+        # With their lengths: rows that differ must not tie, or engines number them anew each time.
+        cells = [f"COALESCE(CAST(LENGTH({t}) AS TEXT) || ':' || {t}, '-')" for t in texts]
         drawn = f"MD5({' || '.join([repr(self.salt), *cells])})"
         numbered = f"ROW_NUMBER() OVER (PARTITION BY {', '.join(keys)} ORDER BY {drawn})"
-        named = [f"{key} AS hm_key_{k}" for k, key in enumerate(keys)]
+        named = [f"{key} AS {self.unused(f'hm_key_{k}')}" for k, key in enumerate(keys)]
+        named.append(f"{numbered} AS {self.unused('hm_rank')}")
         kept = [f"r.{quoted(name)}" for name in self.published if name not in self.cells]
-        return f"SELECT {', '.join([*kept, *named])}, {numbered} AS hm_rank FROM {source}"
+        return f"SELECT {', '.join([*kept, *named])} FROM {source}"
 
     def _keys(self) -> list[list[tuple[int, int]]]:
         """Columns with a factor each, in groups whose codes together are one number."""
@@ -265,10 +274,11 @@ class AsideRows:
 
         self._require_open()
         names = [exp.column(name, quoted=True) for name in columns]
-        counted = exp.Count(this=exp.Star()).as_("hm_n")
+        rows = unused_name("hm_n", columns)
+        counted = exp.Count(this=exp.Star()).as_(rows)
         query = exp.select(*names, counted).from_(table_node(table))
         found = self._engine.run(query.group_by(*names) if names else query)
-        return found.drop_columns(["hm_n"]), found["hm_n"].to_numpy()
+        return found.drop_columns([rows]), found[rows].to_numpy()
 
     def distinct(self, columns: Sequence[str]) -> dict[str, int]:
         """How many values the written rows hold in each column, the missing one among them."""

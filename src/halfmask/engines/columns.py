@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.engines.request import any_digits, unread_type
+from halfmask.engines.request import any_digits, unread_type, unused_name
 from halfmask.engines.tuples import MOST, bind_columns, group_tuples
 from halfmask.errors import EngineError, InputError
 from halfmask.table.classes import JointCodes, codes_of, tuples_cost
@@ -78,11 +78,11 @@ class StoredColumns:
         many = None
         if found.num_rows > VALUES:
             found = found.slice(0, VALUES)
-            many, ends = _all_values(engine, table, name, ends=is_number(kind) or _is_moment(kind))
+            many, ends = _all_values(engine, table, name, kind)
             ends = ends.cast(found.schema)
             unseen = pc.invert(pc.is_in(ends[name], found[name].combine_chunks()))
             found = pa.concat_tables([found, ends.filter(unseen)])
-        counts = np.asarray(found[_ROWS].to_numpy(), dtype=np.int64)
+        counts = np.asarray(found.column(1).to_numpy(), dtype=np.int64)
         bound = bind_columns(self.stored, self.schema, found.select([name]))
         return CountedColumn(bound.arrow[name], counts, many=many)
 
@@ -130,27 +130,43 @@ def _frequent_values(engine: Engine, table: str, name: str) -> pa.Table:
     """The values of a column with their rows, the most frequent first, one more than ``VALUES``."""
     from sqlglot import exp
 
-    from halfmask.engines.sql import table_node
-
-    cell, rows = exp.column(name, quoted=True), exp.column(_ROWS, quoted=True)
-    query = exp.select(cell, exp.Count(this=exp.Star()).as_(_ROWS, quoted=True))
-    each = query.from_(table_node(table)).group_by(cell).subquery("each")
+    each, rows = _each_value(table, name, exp.column(name, quoted=True))
+    cell = exp.column(name, quoted=True)
     frequent = exp.Ordered(this=rows, desc=True, nulls_first=False)
-    alike = exp.Ordered(this=cell.copy(), desc=False, nulls_first=False)
+    alike = exp.Ordered(this=cell, desc=False, nulls_first=False)
     return engine.run(exp.select("*").from_(each).order_by(frequent, alike).limit(VALUES + 1))
 
 
-def _all_values(
-    engine: Engine, table: str, name: str, *, ends: bool
-) -> tuple[ManyValues, pa.Table]:
-    """What there is of a column, counted by the engine, and its smallest and largest value."""
+def _each_value(table: str, name: str, value: exp.Expr) -> tuple[exp.Subquery, exp.Column]:
+    """The values of a column under its own name, and what says how many rows have each."""
     from sqlglot import exp
 
     from halfmask.engines.sql import table_node
 
-    cell, rows = exp.column(name, quoted=True), exp.column(_ROWS, quoted=True)
-    query = exp.select(cell, exp.Count(this=exp.Star()).as_(_ROWS, quoted=True))
-    each = query.from_(table_node(table)).group_by(cell).subquery("each")
+    rows = unused_name(_ROWS, [name])
+    counted = exp.Count(this=exp.Star()).as_(rows, quoted=True)
+    query = exp.select(value.as_(name, quoted=True), counted).from_(table_node(table))
+    return query.group_by(value.copy()).subquery("each"), exp.column(rows, quoted=True)
+
+
+def _known_number(cell: exp.Expr) -> exp.Expr:
+    """A number; what is none is missing, by its text, since DuckDB may take none for NaN."""
+    from sqlglot import exp
+
+    text = exp.Lower(this=exp.cast(cell.copy(), "text"))
+    number = exp.NEQ(this=text, expression=exp.Literal.string("nan"))
+    return exp.case().when(number, cell.copy())
+
+
+def _all_values(
+    engine: Engine, table: str, name: str, kind: pa.DataType
+) -> tuple[ManyValues, pa.Table]:
+    """What there is of a column, counted by the engine, and its smallest and largest value."""
+    from sqlglot import exp
+
+    cell, ends = exp.column(name, quoted=True), is_number(kind) or _is_moment(kind)
+    known = _known_number(cell) if pa.types.is_floating(kind) else cell
+    each, rows = _each_value(table, name, known)
     one = exp.case().when(exp.EQ(this=rows.copy(), expression=exp.Literal.number(1)), _number(1))
     asked: list[exp.Expr] = [
         exp.cast(exp.Sum(this=rows), "bigint").as_("everybody"),
@@ -165,9 +181,8 @@ def _all_values(
     many = ManyValues(said["everybody"], said["missing"] or 0, said["held"], said["single"])
     values = [found["low"], found["high"]] if ends else []
     chunks = [chunk for column in values for chunk in column.chunks]
-    kind = found["low"].type if ends else pa.null()
-    column = pa.chunked_array(chunks, kind)
-    return many, pa.table({name: column, _ROWS: pa.array([1] * len(column), pa.int64())})
+    column = pa.chunked_array(chunks, found["low"].type if ends else pa.null())
+    return many, pa.table({name: column, rows.name: pa.array([1] * len(column), pa.int64())})
 
 
 def _gone(cell: exp.Expr, rows: exp.Expr) -> exp.Expr:

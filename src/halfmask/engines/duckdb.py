@@ -173,7 +173,8 @@ class DuckDB(SqlEngine):
             rows = self._numbered(labeling, table)
             if labeling.repeated:
                 groups = labeling.groups(rows)
-                each = f"SELECT {names}, UNNEST(RANGE(hm_n)) AS hm_i FROM ({groups}) g"  # noqa: S608
+                count, turn = labeling.unused("hm_n"), labeling.unused("hm_i")
+                each = f"SELECT {names}, UNNEST(RANGE({count})) AS {turn} FROM ({groups}) g"  # noqa: S608
                 query = f"SELECT {names} FROM ({each}) h"  # noqa: S608
             else:
                 query = f"{rows} ORDER BY {labeling.places}"
@@ -437,7 +438,7 @@ def compute_aside(
     try:
         return engine.ask(make, *parts)
     finally:
-        engine.add(name, rows.slice(0, 0))
+        engine.add(name, rows.schema.empty_table())  # a slice would hold the buffers
 
 
 def _plain_columns(query: exp.Expr) -> list[tuple[str, str]] | None:

@@ -222,7 +222,7 @@ class Postgres(SqlEngine):
         try:
             self._connection.execute(
                 f"CREATE TEMPORARY TABLE {quoted(name)} AS SELECT {names} FROM ({query}) g "
-                "CROSS JOIN LATERAL GENERATE_SERIES(1, g.hm_n)"
+                f"CROSS JOIN LATERAL GENERATE_SERIES(1, g.{labeling.unused('hm_n')})"
             )
         except psycopg.Error as error:
             raise EngineError(
@@ -245,16 +245,15 @@ class Postgres(SqlEngine):
 
         def batches() -> Iterator[pa.RecordBatch]:
             try:
-                while found := cursor.fetchmany(rows):
-                    columns = [
-                        pa.array([_spelled(row[i], kind) for row in found], kind)
-                        for i, kind in enumerate(kinds.types)
-                    ]
-                    yield pa.record_batch(columns, schema=kinds)
+                with cursor:  # to close it asks the server too
+                    while found := cursor.fetchmany(rows):
+                        columns = [
+                            pa.array([_spelled(row[i], kind) for row in found], kind)
+                            for i, kind in enumerate(kinds.types)
+                        ]
+                        yield pa.record_batch(columns, schema=kinds)
             except psycopg.Error:
                 raise engine_refusal("postgres") from None
-            finally:
-                cursor.close()
 
         return pa.RecordBatchReader.from_batches(kinds, batches())
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from halfmask.errors import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     import pyarrow as pa
     from sqlglot import exp
@@ -277,6 +277,14 @@ def engine_refusal(engine: str) -> EngineError:
         f"{engine} could not answer this query. Check that it can be reached and knows the tables "
         "and the types of their columns; its own log has the reason."
     )
+
+
+def unused_name(name: str, columns: Iterable[str]) -> str:
+    """A name for a helper that none of the columns has, also where engines ignore its case."""
+    taken = {one.casefold() for one in columns}
+    while name in taken:
+        name += "_"
+    return name
 
 
 def quoted(name: str) -> str:

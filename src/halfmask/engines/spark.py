@@ -140,7 +140,8 @@ class Spark(SqlEngine):
 
         names = ", ".join(f"g.{_quoted(one)}" for one in labeling.published)
         groups = self.sql(parse_one(labeling.groups(labeling.rows(table)), read="postgres"))
-        each = "LATERAL VIEW EXPLODE(SEQUENCE(CAST(1 AS BIGINT), g.hm_n)) e AS hm_i"
+        count = f"g.{labeling.unused('hm_n')}"
+        each = f"LATERAL VIEW EXPLODE(SEQUENCE(CAST(1 AS BIGINT), {count})) e AS hm_i"
         try:
             rows = self._session.sql(f"SELECT {names} FROM ({groups}) g {each}")  # noqa: S608
             self.show(name, rows.checkpoint() if self._keeps_blocks() else rows.localCheckpoint())

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from halfmask.engines.request import quoted
+from halfmask.engines.request import quoted, unused_name
 from halfmask.errors import InputError, SchemaError
 from halfmask.table.columns import require_known
 from halfmask.table.demands import narrow_schema, sources, with_policies, without_policies
@@ -197,7 +197,8 @@ def group_tuples(
         raise InputError(f"The source has no table called {table!r}: name one of its tables.")
     require_known(columns, known)
     names = [exp.column(name, quoted=True) for name in columns]
-    counted = exp.Count(this=exp.Star()).as_(_NAME)
+    rows = unused_name(_NAME, columns)
+    counted = exp.Count(this=exp.Star()).as_(rows)
     query = exp.select(*names, counted, *more).from_(named(table))
     tuples = query.group_by(*names).limit(most + 1).subquery("tuples")
     found = engine.run(exp.select("*").from_(tuples).order_by(*names))
@@ -208,11 +209,12 @@ def group_tuples(
             "streets), or draw people at random and assess them with their share as the fraction: "
             "its population estimates then speak of the whole table."
         )
-    counts = np.asarray(found[_NAME].to_numpy(), dtype=np.int64)
-    return found.drop_columns([_NAME]), counts
+    counts = np.asarray(found[rows].to_numpy(), dtype=np.int64)
+    return found.drop_columns([rows]), counts
 
 
 _WEIGHED_NAME = "halfmask_weights_"
+_WEIGHED = ("sum", "low", "high", "known", "below", "beyond")
 
 
 def weight_sums(
@@ -242,21 +244,22 @@ def weight_sums(
         require_numbers(column, known[column])
         weight = exp.cast(weight, "double")
     largest = exp.Literal.number(f"{LARGEST:.0f}")
-    parts = {
-        "sum": exp.Sum(this=weight),
-        "low": exp.Min(this=weight.copy()),
-        "high": exp.Max(this=weight.copy()),
-        "known": exp.Count(this=weight.copy()),
-        "below": _rows_where(exp.LT(this=weight.copy(), expression=exp.Literal.number(1))),
-        "beyond": _rows_where(exp.GT(this=weight.copy(), expression=largest)),
-    }
-    return [part.as_(_WEIGHED_NAME + name) for name, part in parts.items()]
+    parts = (
+        exp.Sum(this=weight),
+        exp.Min(this=weight.copy()),
+        exp.Max(this=weight.copy()),
+        exp.Count(this=weight.copy()),
+        _rows_where(exp.LT(this=weight.copy(), expression=exp.Literal.number(1))),
+        _rows_where(exp.GT(this=weight.copy(), expression=largest)),
+    )
+    names = (unused_name(_WEIGHED_NAME + name, known) for name in _WEIGHED)
+    return [part.as_(name) for part, name in zip(parts, names, strict=True)]
 
 
 def split_weights(found: pa.Table, counts: NDArray[np.int64]) -> tuple[pa.Table, WeightTally]:
     """The tuples without the aggregates of their weights, and these."""
-    names = [name for name in found.column_names if name.startswith(_WEIGHED_NAME)]
-    held = {name.removeprefix(_WEIGHED_NAME): _numbers(found[name]) for name in names}
+    names = found.column_names[-len(_WEIGHED) :]
+    held = {part: _numbers(found[name]) for part, name in zip(_WEIGHED, names, strict=True)}
     tallied = WeightTally(
         held["sum"],
         held["low"],

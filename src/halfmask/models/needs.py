@@ -315,6 +315,6 @@ def leave_out_entries(
     if not out or out == rows <= most:
         return tuples, 0
     if out > most:
-        named = np.flatnonzero(~keep).tolist() if tuples.in_order else list(range(out))
+        named = np.flatnonzero(~keep).tolist() if tuples.in_order else out
         raise InfeasibleDemandsError(table.schema.policy_names, named, rows, remedy)
     return tuples.keep(keep), out

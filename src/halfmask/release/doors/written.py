@@ -125,9 +125,11 @@ def propose_labeling(
     kept = np.flatnonzero(step >= 0)
     taken = np.unique(step[kept])
     columns, together = {}, {}
-    for name in recoding.columns:
+    # Whoever is left out for a demand may share the quasi-identifiers of rows that leave.
+    for name in tuples.raw.column_names if candidate.left_out else recoding.columns:
         encoded = table.encode(name)
-        exact = all(recoding.steps[i].levels[name] == 0 for i in taken.tolist())
+        levels = [recoding.steps[i].levels.get(name, 0) for i in taken.tolist()]
+        exact = not any(levels)
         per_code = None if exact else _labels_by_code(encoded.codes[kept], labels[name], encoded)
         if not exact and per_code is None:
             together[name] = labels[name]
