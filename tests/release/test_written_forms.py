@@ -207,3 +207,16 @@ def test_the_type_of_a_masked_column_does_not_tell_what_a_row_held_that_was_not_
         beside = made.tables["ill"].schema.field("ill").type
         told.append((str(made.to_arrow().schema.field("pay").type), str(beside)))
     assert told == [("int64", "int64")] * 3
+
+
+def test_types_of_synthetic_rows_tell_nothing_of_a_value_that_nobody_shares(tmp_path):
+    found = set()
+    for odd in ("5", "x", "7.5"):
+        path = tmp_path / f"{odd}.csv"
+        shared = "".join(f"{'ab'[i % 2]},{1 + i % 4}\n" for i in range(200))
+        path.write_text(f"q,v\n{shared}a,{odd}\n")
+        people = hm.read(path, {"columns": {"q": "quasi", "v": "sensitive"}})
+        rows = hm.synthesize(people, method="cocluster", k=5, seed=1).to_arrow()
+        assert set(rows["v"].to_pylist()) <= {1, 2, 3, 4}
+        found.add(rows.schema.field("v").type)
+    assert len(found) == 1

@@ -21,6 +21,7 @@ from halfmask.dp.budget import Approximate
 from halfmask.dp.conditions import occurs
 from halfmask.dp.figures import column_bounds
 from halfmask.errors import InternalError, PrivacyError
+from halfmask.release.column_types import types_of_rows
 from halfmask.release.demands import enforce_group_demands, noisy_demands, order_notes
 from halfmask.release.release import DOOR, PrivateRelease, SealedGuarantee, SyntheticRelease
 from halfmask.table.columns import Column
@@ -146,13 +147,14 @@ def seal_synthetic(candidate: SyntheticCandidate, names: Sequence[str]) -> Synth
         "not_claimed": [*NOT_CLAIMED, *_combined(candidate.least, candidate.combinations)],
         "measured": found,
     }
+    rows, given = types_of_rows(rows, table, names)
     return SyntheticRelease(
         guarantee=SealedGuarantee(statement=statement, demands=own),
         method=candidate.method,
         parameters=dict(candidate.parameters),
         notes=order_notes(own, notes),
         origin=table.origin,
-        given=table.given,
+        given=given,
         _arrow=rows,
         door=DOOR,
     )
