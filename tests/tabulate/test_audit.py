@@ -242,3 +242,9 @@ def test_parameters_out_of_range(more):
 def test_nothing_to_audit():
     with pytest.raises(ParameterError):
         hm.audit_table()
+
+
+def test_marks_may_stand_among_figures():
+    published = {"sex": ["f", "m", "Total"], "count": ["x", 7, 9]}
+    withheld = hm.audit_table({**published, "count": [None, 7, 9]})
+    assert hm.audit_table(published).to_dict() == withheld.to_dict()

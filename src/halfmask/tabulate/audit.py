@@ -311,11 +311,21 @@ def _read(given: object, by: str | Sequence[str] | None, value: str | None, tota
     return _Read(table, columns, _figures(rows[figure], figure))
 
 
+def _column(values: Any) -> Any:
+    """Values as a column; figures with marks among them as texts, as a file has them."""
+    if not isinstance(values, list | tuple):
+        return values
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array([None if one is None else str(one) for one in values])
+
+
 def _frame(given: object) -> pa.Table:
     if isinstance(given, str | Path):
         return raw_rows(Path(given))[0]
     if isinstance(given, Mapping):
-        return pa.table(dict(given))
+        return pa.table({name: _column(values) for name, values in given.items()})
     return raw_rows(given)[0]
 
 
