@@ -13,6 +13,8 @@ from halfmask.metrics.risk.reidentification import MEAN as MEAN
 from halfmask.metrics.risk.reidentification import SMALLEST as SMALLEST
 from halfmask.models.verdict import Words, known_models
 
+_ROUNDING = 1e-12  # what sums in another order leave
+
 
 def count_text(value: float) -> str:
     """A count with its thousands apart."""
@@ -26,14 +28,14 @@ def rows_text(value: int) -> str:
 
 def percent_text(value: float) -> str:
     """A share as percent."""
-    if 0 < value < 0.001:
+    if _ROUNDING < value < 0.001:
         return "under 0.1%"
-    return "over 99.9%" if 0.999 < value < 1 else f"{value:.1%}"
+    return "over 99.9%" if 0.999 < value < 1 - _ROUNDING else f"{value:.1%}"
 
 
 def score_text(value: float) -> str:
     """A figure between about 0 and 1, or a small ratio, in three digits."""
-    if abs(value) < 1e-12:  # what rounding leaves
+    if abs(value) < _ROUNDING:
         return "0"
     if abs(value) < 0.0005:
         return "under 0.001"
