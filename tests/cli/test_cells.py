@@ -114,6 +114,18 @@ def test_two_cells_answer_and_remember(folder, halfmask):
     assert halfmask("cell", "log", "ann.cell", "--revoke", "zz").code == 1
 
 
+def waiting(*words: str) -> subprocess.Popen[str]:
+    """A process of ours that has put its question and waits for cells."""
+    asking = subprocess.Popen(  # noqa: S603 - ourselves
+        [sys.executable, "-m", "halfmask", *words],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(hm.__file__).resolve().parents[1])},
+    )  # fmt: skip
+    assert asking.stderr is not None
+    assert "waiting" in asking.stderr.readline()
+    return asking
+
+
 def test_two_cells_publish_their_rows(folder, halfmask):
     server = RelayServer(Relay(RelayStore())).start()
     arguments = ("--relay", server.address, "--key", "keys/asker.json", "--commons",
@@ -122,14 +134,7 @@ def test_two_cells_publish_their_rows(folder, halfmask):
         refused = halfmask("cells", "publish", "city", "height", *arguments, "release.csv")
         assert (refused.code, "height" in refused.err) == (1, True)
         assert halfmask("cells", "publish", "city", *arguments, "release.docx").code == 1
-        asking = subprocess.Popen(  # noqa: S603 - ourselves
-            [sys.executable, "-m", "halfmask", "cells", "publish", "city", "salary", *arguments,
-             "release.csv", "--json"],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            env={**os.environ, "PYTHONPATH": str(Path(hm.__file__).resolve().parents[1])},
-        )  # fmt: skip
-        assert asking.stderr is not None
-        assert "waiting" in asking.stderr.readline()
+        asking = waiting("cells", "publish", "city", "salary", *arguments, "release.csv", "--json")
         assert halfmask("cell", "join", "ann.cell", "ben.cell", "--relay", server.address).code == 0
         out, _ = asking.communicate(timeout=PATIENCE)
     finally:
@@ -155,15 +160,10 @@ def test_no_file_is_written_where_too_few_cells_take_part(folder, halfmask):
     assert halfmask("cell", "policy", "ann.cell", "--k", 9).code == 0
     server = RelayServer(Relay(RelayStore())).start()
     try:
-        asking = subprocess.Popen(  # noqa: S603 - ourselves
-            [sys.executable, "-m", "halfmask", "cells", "publish", "city", "--relay",
-             server.address, "--key", "keys/asker.json", "--commons", "commons.toml", "--cells",
-             "2", "--k", "2", "-o", "release.csv"],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            env={**os.environ, "PYTHONPATH": str(Path(hm.__file__).resolve().parents[1])},
+        asking = waiting(
+            "cells", "publish", "city", "--relay", server.address, "--key", "keys/asker.json",
+            "--commons", "commons.toml", "--cells", "2", "--k", "2", "-o", "release.csv",
         )  # fmt: skip
-        assert asking.stderr is not None
-        assert "waiting" in asking.stderr.readline()
         assert halfmask("cell", "join", "ann.cell", "ben.cell", "--relay", server.address).code == 0
         _, said = asking.communicate(timeout=PATIENCE)
     finally:
