@@ -84,18 +84,24 @@ def test_enrolling_writes_one_private_file_per_person_and_no_rows(folder, halfma
     assert len({key.credential.serial for key in keys}) == len(names)
 
 
+def waiting(*words: str) -> subprocess.Popen[str]:
+    """A process of ours that has put its question and waits for cells."""
+    asking = subprocess.Popen(  # noqa: S603 - ourselves
+        [sys.executable, "-m", "halfmask", *words],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(hm.__file__).resolve().parents[1])},
+    )  # fmt: skip
+    assert asking.stderr is not None
+    assert "waiting" in asking.stderr.readline()
+    return asking
+
+
 def test_two_cells_answer_and_remember(folder, halfmask):
     server = RelayServer(Relay(RelayStore())).start()
     try:
         arguments = ("--relay", server.address, "--key", "keys/asker.json", "--commons",
                      "commons.toml", "--cells", "2", "--json")  # fmt: skip
-        asking = subprocess.Popen(  # noqa: S603 - ourselves
-            [sys.executable, "-m", "halfmask", "ask", TEXT, *arguments],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            env={**os.environ, "PYTHONPATH": str(Path(hm.__file__).resolve().parents[1])},
-        )  # fmt: skip
-        assert asking.stderr is not None
-        assert "waiting" in asking.stderr.readline()
+        asking = waiting("ask", TEXT, *arguments)
         joined = halfmask(
             "cell", "join", "ann.cell", "ben.cell", "--relay", server.address, "--json"
         )
@@ -112,18 +118,6 @@ def test_two_cells_answer_and_remember(folder, halfmask):
     again = halfmask("cell", "log", "ann.cell", "--revoke", entry["query"], "--json").json()
     assert again["entries"][0]["revoked"] is True
     assert halfmask("cell", "log", "ann.cell", "--revoke", "zz").code == 1
-
-
-def waiting(*words: str) -> subprocess.Popen[str]:
-    """A process of ours that has put its question and waits for cells."""
-    asking = subprocess.Popen(  # noqa: S603 - ourselves
-        [sys.executable, "-m", "halfmask", *words],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(hm.__file__).resolve().parents[1])},
-    )  # fmt: skip
-    assert asking.stderr is not None
-    assert "waiting" in asking.stderr.readline()
-    return asking
 
 
 def test_two_cells_publish_their_rows(folder, halfmask):

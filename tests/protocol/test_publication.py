@@ -237,20 +237,7 @@ def test_the_asker_promises_l_and_k_on_top() -> None:
 
 
 def transcript(people: list[Person]) -> list[tuple[bytes, bytes]]:
-    seen: list[tuple[bytes, bytes]] = []
-    town = Town(people, COMMONS, TERMS)
-
-    def tapped(data: bytes) -> bytes:
-        answer = town.raw(data)
-        seen.append((data, answer))
-        return answer
-
-    town.send = tapped
-    question = town.question(TEXT)
-    town.gather(question)
-    town.work()
-    assert drive(town.asker.collect(question), town.send) is not None
-    return seen
+    return Town(people, COMMONS, TERMS).transcript(TEXT)
 
 
 def test_the_relay_sees_no_value_and_the_same_whoever_the_people_are() -> None:

@@ -11,7 +11,6 @@ from tests.protocol.town import Town
 from halfmask.protocol.commons import MERGES, Terms
 from halfmask.protocol.crypto import FrameKey
 from halfmask.protocol.messages import Contribute, Deliver, read_reply, read_request
-from halfmask.protocol.transport import drive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,20 +27,7 @@ Transcript = list[tuple[bytes, bytes]]
 
 def transcript(people: list[dict[str, Any]], terms: Terms) -> Transcript:
     """Every byte into and out of the relay, in order."""
-    seen: Transcript = []
-    town = Town(people, terms=terms)
-
-    def tapped(data: bytes) -> bytes:
-        answer = town.raw(data)
-        seen.append((data, answer))
-        return answer
-
-    town.send = tapped
-    question = town.question(TEXT)
-    town.gather(question)
-    town.work()
-    assert drive(town.asker.collect(question), town.send) is not None
-    return seen
+    return Town(people, terms=terms).transcript(TEXT)
 
 
 def shape(seen: Transcript) -> list[tuple[str, int, str, int]]:

@@ -81,6 +81,22 @@ class Town:
     def raw(self, data: bytes) -> bytes:
         return self.relay.handle(data, self.clock)
 
+    def transcript(self, text: str) -> list[tuple[bytes, bytes]]:
+        """Every byte into and out of the relay, in order, until a question is answered."""
+        seen: list[tuple[bytes, bytes]] = []
+
+        def tapped(data: bytes) -> bytes:
+            answer = self.raw(data)
+            seen.append((data, answer))
+            return answer
+
+        self.send = tapped
+        question = self.question(text)
+        self.gather(question)
+        self.work()
+        assert drive(self.asker.collect(question), self.send) is not None
+        return seen
+
     def question(self, text: str, cells: int | None = None) -> Signed:
         return self.asker.question(text, self.clock, cells=cells or 10**6, seconds=60)
 
