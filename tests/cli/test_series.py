@@ -137,3 +137,10 @@ def test_a_ledger_without_a_series_proves_nothing_and_says_so(folder, halfmask):
                      "--previous", "budget.ledger")  # fmt: skip
     assert found.code == 1
     assert "keeps no series of releases" in found.err
+
+
+def test_a_ledger_that_is_not_there_is_named(folder, halfmask):
+    found = halfmask("check", "--previous", "nofile.ledger", "--holding", "p1")
+    assert found.code == 1
+    assert "There is no file 'nofile.ledger'" in found.err
+    assert not (folder / "nofile.ledger").exists()

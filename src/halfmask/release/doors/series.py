@@ -180,8 +180,13 @@ class SeriesLedger:
         """Refuse a ledger in which there is no series.
 
         Raises:
-            InputError: nothing was released with it.
+            InputError: there is no such file, or nothing was released with it.
         """
+        if not self.file.path.exists():
+            raise InputError(
+                f"There is no file {self.file.path.name!r}: give the ledger that anonymize made "
+                "with previous=."
+            )
         if not self.releases:
             raise InputError(
                 f"The ledger {self.file.path.name!r} keeps no series of releases: give one that "
