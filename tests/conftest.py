@@ -80,6 +80,14 @@ def small_guarantees(request: pytest.FixtureRequest) -> Iterator[None]:
         place.FLOOR = usual
 
 
+@pytest.fixture
+def generous_umask() -> Iterator[None]:
+    """A process that lets everybody read and write what it makes."""
+    before = os.umask(0o000)
+    yield
+    os.umask(before)
+
+
 @pytest.fixture(scope="session")
 def data() -> Path:
     """The folder of real tables; the test skips where there is none."""
