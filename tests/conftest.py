@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import shutil
@@ -53,15 +54,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("spark") is None)
 
 
+# What is loaded stays: garbage is not looked for in it as it is loaded, nor before the very end.
+gc.disable()
+atexit.register(gc.unfreeze)
+
+
 def pytest_collection_finish() -> None:
-    """What is loaded stays: garbage is not looked for in it again and again."""
-    gc.collect()
+    """Look for garbage in what the tests make only."""
     gc.freeze()
-
-
-def pytest_sessionfinish() -> None:
-    """Let go of it at the end."""
-    gc.unfreeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -77,6 +78,14 @@ def small_guarantees(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     for place in places:
         place.FLOOR = usual
+
+
+@pytest.fixture
+def generous_umask() -> Iterator[None]:
+    """A process that lets everybody read and write what it makes."""
+    before = os.umask(0o000)
+    yield
+    os.umask(before)
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
 from tests.attacks.conftest import AGE, SALARY
 
 # Memory is limited, so that the attack is cheap: an unlimited process would take gigabytes first.
@@ -20,14 +19,16 @@ table = hm.read(pa.table(make_rows()), SCHEMA)
 hm.query(table, "SELECT COUNT(*) AS n FROM people WITH EPSILON 1")
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30), used + (1 << 30)))
-try:
-    hm.query(table, {sql!r})
-except HalfmaskError:
-    print("failed")
-except MemoryError:
-    print("failed")
-else:
-    print("answered")
+print("asked", flush=True)
+for sql in {asked!r}:
+    try:
+        hm.query(table, sql)
+    except HalfmaskError:
+        print("failed")
+    except MemoryError:
+        print("failed")
+    else:
+        print("answered")
 """
 GROWTH = "'" + "a" * 32 + "'"
 
@@ -38,27 +39,28 @@ def grown(start: str, times: int = 7) -> str:
     return start
 
 
-def asks(where: str) -> str:
-    sql = f"SELECT COUNT(*) AS n FROM people WHERE {where} WITH EPSILON 1"
+SHAPES = ("LENGTH({}) >= 0", "{} <> 'x'")  # its length is asked, it is compared
+
+
+def asks(text: str) -> list[str]:
+    """What becomes of the shapes of one text, in a process of its own; what is missing failed."""
+    sql = "SELECT COUNT(*) AS n FROM people WHERE {} WITH EPSILON 1"
     root = str(__file__).rsplit("/tests/", 1)[0]
+    asked = [sql.format(shape.format(text)) for shape in SHAPES]
     done = subprocess.run(  # noqa: S603 - our own program
-        [sys.executable, "-c", CHILD.format(root=root, sql=sql)],
+        [sys.executable, "-c", CHILD.format(root=root, asked=asked)],
         capture_output=True,
         text=True,
         check=False,
     )
-    return done.stdout.strip() or "failed"
+    return done.stdout.split()
 
 
-@pytest.mark.parametrize(
-    "shape",
-    ["LENGTH({}) >= 0", "{} <> 'x'"],
-    ids=["its length is asked", "it is compared"],
-)
-def test_memory_tells_no_salary(shape: str) -> None:
+def test_memory_tells_no_salary() -> None:
     """Whether she earns more than a guess: two guesses, one below and one above."""
     seen = []
     for guess in (SALARY - 1, SALARY):
         start = f"CASE WHEN age = {AGE} AND salary > {guess} THEN 'a' ELSE '' END"
-        seen.append(asks(shape.format(grown(start))))
+        seen.append(asks(grown(start)))
     assert seen[0] == seen[1]
+    assert seen[0][:1] == ["asked"]

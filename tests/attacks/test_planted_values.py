@@ -11,6 +11,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
+from effort import turn
 
 import halfmask as hm
 
@@ -108,9 +109,11 @@ def outcome(work) -> str:
 @pytest.mark.parametrize("engine", ["duckdb", "reference"])
 @pytest.mark.parametrize("odd", ODD)
 def test_no_noisy_question_fails_on_a_planted_value(odd: str, engine: str) -> None:
+    number = [*ODD].index(odd)
     for declared, questions in ((True, QUESTIONS), (False, HIDDEN)):
         asked = table(ODD[odd], declared=declared)
-        for sql in questions:
+        few = len(questions) if engine == "duckdb" else 3
+        for sql in turn(questions, number, few):
             found = outcome(lambda q=sql, t=asked: hm.query({"people": t}, q, engine=engine))
             assert found == "an answer", sql
 

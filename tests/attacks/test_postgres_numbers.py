@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from effort import turn
 from tests.attacks.conftest import AGE, SALARY, SCHEMA, WHO, Asker, make_rows
 
 import halfmask as hm
@@ -56,12 +57,15 @@ def test_no_salary_is_found_by_numbers_that_vanish(engine: Postgres, way: str) -
     assert asker.search(question) != SALARY
 
 
-@pytest.mark.parametrize(
-    "number",
-    ["POWER(kwh, 6)", "kwh * kwh * kwh * kwh * kwh * kwh", "kwh / kwh / kwh / kwh / kwh / kwh",
-     "SQRT(kwh) / EXP(kwh) / kwh", "ROUND(kwh, 15) * ROUND(kwh / 3, 2)", "LN(kwh) / kwh / kwh",
-     "POWER(kwh, -2) * kwh", "kwh + kwh + kwh - kwh - 0.5 - kwh * kwh + kwh / 7"],
+NUMBERS = (
+    "POWER(kwh, 6)", "kwh * kwh * kwh * kwh * kwh * kwh", "kwh / kwh / kwh / kwh / kwh / kwh",
+    "SQRT(kwh) / EXP(kwh) / kwh", "ROUND(kwh, 15) * ROUND(kwh / 3, 2)", "LN(kwh) / kwh / kwh",
+    "POWER(kwh, -2) * kwh", "kwh + kwh + kwh - kwh - 0.5 - kwh * kwh + kwh / 7",
 )  # fmt: skip
+ODD = (1e308, 5e-324, -1e-30, 1e-30, float("nan"), float("inf"), None)
+
+
+@pytest.mark.parametrize("number", NUMBERS)
 def test_what_is_answered_depends_on_nobodys_number(postgres: str, number: str) -> None:
     """As many factors as ever are taken, and none of them makes a number vanish."""
     sql = (
@@ -69,7 +73,7 @@ def test_what_is_answered_depends_on_nobodys_number(postgres: str, number: str) 
         f"WHERE {number} IS NOT NULL GUARANTEE k = 3"
     )
     told = set()
-    for kwh in (100.0, 1e308, 5e-324, -1e-30, 1e-30, float("nan"), float("inf"), None):
+    for kwh in (100.0, *turn(ODD, NUMBERS.index(number), 3)):
         rows = make_rows()
         rows["kwh"][WHO] = kwh
         with closing(Postgres(postgres)) as engine:

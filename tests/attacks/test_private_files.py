@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as csv
@@ -22,9 +21,6 @@ from halfmask.ownership import make_private, read_secret
 from halfmask.protocol.store.relay_sqlite import RelayStore
 from halfmask.protocol.store.vault import CellVault
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 OPEN = 0o666
 PEOPLE = "name,salary\nada,48517\nbob,2\n"
 COMMONS = """
@@ -34,11 +30,7 @@ role = "sensitive"
 """
 
 
-@pytest.fixture(autouse=True)
-def _generous_mask() -> Iterator[None]:
-    before = os.umask(0o000)
-    yield
-    os.umask(before)
+pytestmark = pytest.mark.usefixtures("generous_umask")
 
 
 def rights(path: Path) -> int:

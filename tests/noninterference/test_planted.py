@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from effort import THOROUGH
 from interference import Count, compare_planned, compare_sequence, compare_world
 
 from halfmask.engines.duckdb import _database
@@ -32,15 +33,18 @@ def found(count: Count) -> str:
     return "\n\n".join(map(str, count.found[:5]))
 
 
-@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_nothing_of_a_planted_person_shows(seed: int, count: Count) -> None:
-    compare_world(seed, 8, changes=4, count=count)
+def test_nothing_of_a_planted_person_shows_where_most_are_answered(count: Count) -> None:
+    """Questions that are refused prove nothing: most have rows, and figures in them."""
+    for seed in (*range(4), *range(200, 205 if THOROUGH else 201)):
+        compare_world(seed, 8, changes=4, count=count)
     assert not count.found, found(count)
     assert count.failed == 0
+    assert count.with_rows >= 0.6 * count.asked, count.to_dict()
+    assert count.with_figures >= 0.4 * count.asked, count.to_dict()
 
 
-@pytest.mark.parametrize("seed", range(1000, 1010))
+@pytest.mark.parametrize("seed", range(1000, 1010 if THOROUGH else 1006))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_nothing_shows_of_many_values_under_one_plan(seed: int, count: Count) -> None:
     """Short questions are planned once: of the plan it is asserted that no row decides it."""
@@ -55,16 +59,6 @@ def test_nothing_shows_in_five_questions_with_one_ledger(seed: int, count: Count
     compare_sequence(seed, 5, changes=3, count=count)
     assert not count.found, found(count)
     assert count.failed == 0
-
-
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_most_questions_are_answered_with_rows(count: Count) -> None:
-    """Questions that are refused prove nothing."""
-    for seed in range(200, 205):
-        compare_world(seed, 10, changes=1, count=count)
-    assert not count.found, found(count)
-    assert count.with_rows >= 0.6 * count.asked, count.to_dict()
-    assert count.with_figures >= 0.4 * count.asked, count.to_dict()
 
 
 @pytest.mark.parametrize("seed", range(100, 103))
@@ -101,5 +95,7 @@ def test_nothing_shows_in_postgres(postgres: str, seed: int, count: Count) -> No
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_nothing_shows_in_spark(spark: Any, count: Count) -> None:
     """Views of both worlds have the same names, so that each has a session of its own."""
-    compare_world(400, 6, on(lambda: Spark(spark.newSession())), changes=1, count=count)
+    compare_world(
+        400, 6 if THOROUGH else 4, on(lambda: Spark(spark.newSession())), changes=1, count=count
+    )
     assert not count.found, found(count)

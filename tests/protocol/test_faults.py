@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import os
 import random
-import signal
-import warnings
-from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
-from effort import THOROUGH, examples
+from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.protocol.deaths import ask_dying_relays
 from tests.protocol.town import COMMONS, TABLES, Town, row, sql
 
 from halfmask.errors import HalfmaskError, InputError, ProtocolError
@@ -31,7 +29,6 @@ from halfmask.protocol.messages import (
     read_request,
 )
 from halfmask.protocol.parties.cell import Cell
-from halfmask.protocol.parties.relay import Relay
 from halfmask.protocol.store.relay_sqlite import RelayStore
 from halfmask.protocol.store.vault import CellVault
 from halfmask.protocol.transport import drive
@@ -443,79 +440,12 @@ def test_a_cell_that_returns_twice_or_late_changes_nothing() -> None:
 # -- killed at every step
 
 
-class Dying(RelayStore):
-    """Kills its own process before a statement."""
-
-    statements = 0
-    speechless = True
-
-    def _run(self, text: str, *values: object) -> Any:
-        if self.statements == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        self.statements -= 1
-        if text == "COMMIT" and not self.speechless:
-            os._exit(0)
-        return super()._run(text, *values)
-
-
-def killed(path: Path, data: bytes, now: float, statements: int, *, speechless: bool) -> bool:
-    """Handle a message and be killed at one of its statements; whether there were so many.
-
-    Where there were not, everything was done but nothing said (``speechless``), or nothing done.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        child = os.fork()
-    if child == 0:
-        store = Dying(path)
-        store.statements, store.speechless = statements, speechless
-        Relay(store, attempts=10**6).handle(data, now)
-        os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
-@pytest.mark.parametrize(
-    "merge", ["tree", *(pytest.param(m, marks=pytest.mark.slow) for m in ("swap", "network"))]
-)
+@pytest.mark.parametrize("merge", ["tree", "swap", "network"])
 def test_a_relay_killed_at_every_step_gives_the_same_answer(merge: Any, tmp_path: Path) -> None:
-    """Every message kills a relay before each of its statements, and one before its reply.
-
-    A task that such a relay gave to nobody must come back in time; every third Seek is answered.
-    From the fourth message of a kind on, the ordinary run kills at one statement alone, each time
-    at the next.
-    """
     path = tmp_path / "relay.sqlite"
-    deaths: dict[str, int] = {}
-    handled: Counter[str] = Counter()
     town = Town(PEOPLE[:5], terms=Terms(merge, 3, 8, 6), store=RelayStore(path))
-
-    def restarting(data: bytes) -> bytes:
-        town.store.stop()
-        kind, statement = type(read_request(data)).__name__, 0
-        handled[kind] += 1
-        speechless = kind != "Seek" or handled[kind] % 3 == 0
-        if THOROUGH or handled[kind] <= 3:
-            while killed(path, data, town.clock, statement, speechless=speechless):
-                statement += 1
-            deaths[kind] = max(deaths.get(kind, 0), statement)
-        else:
-            step = handled[kind] % (deaths[kind] + 1)
-            killed(path, data, town.clock, step, speechless=speechless)
-        town.store = RelayStore(path)
-        town.relay = Relay(town.store, attempts=10**6)
-        return town.raw(data)
-
-    town.send = restarting
-    question = town.question(TEXT)
-    town.gather(question)
-    found = None
-    for turn in range(40):
-        if drive(town.cells[turn % 5].work(town.clock), town.send) is None:
-            found = drive(town.asker.collect(question), town.send)
-            town.clock += 31  # tasks given to nobody are given out again
-        if found is not None:
-            break
+    found, deaths = ask_dying_relays(town, path, TEXT)
     assert found is not None
     assert found[0].contributions == 5
     kinds = ("Ask", "Browse", "Contribute", "Seek", "Fetch", "Deliver", "Collect")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.protocol.test_faults import killed
+from tests.protocol.deaths import ask_dying_relays
 from tests.protocol.town import NOW, Town, row
 
 import halfmask as hm
@@ -19,7 +19,6 @@ from halfmask.protocol.commons import RELEASES, Policy, Terms, commons_from, per
 from halfmask.protocol.contribution import contribution
 from halfmask.protocol.layout import combine_records
 from halfmask.protocol.messages import Contribute, read_reply, read_request
-from halfmask.protocol.parties.relay import Relay
 from halfmask.protocol.publication import (
     demands_of,
     join_rows,
@@ -273,30 +272,7 @@ def test_a_relay_killed_at_every_step_gives_the_same_release(tmp_path: Path) -> 
     town = Town(
         people, COMMONS, Terms("tree", 3, 16, 12, release="mondrian"), store=RelayStore(path)
     )
-    seeks = 0
-
-    def restarting(data: bytes) -> bytes:
-        nonlocal seeks
-        town.store.stop()
-        kind, statement = type(read_request(data)).__name__, 0
-        seeks += kind == "Seek"
-        speechless = kind != "Seek" or seeks % 3 == 0
-        while killed(path, data, town.clock, statement, speechless=speechless):
-            statement += 1
-        town.store = RelayStore(path)
-        town.relay = Relay(town.store, attempts=10**6)
-        return town.raw(data)
-
-    town.send = restarting
-    question = town.question(TEXT)
-    town.gather(question)
-    found = None
-    for turn in range(40):
-        if drive(town.cells[turn % 6].work(town.clock), town.send) is None:
-            found = drive(town.asker.collect(question), town.send)
-            town.clock += 31
-        if found is not None:
-            break
+    found, _ = ask_dying_relays(town, path, TEXT)
     assert found is not None
     assert found[0].rows == right[0].rows
     assert found[0].document["verdicts"] == right[0].document["verdicts"]

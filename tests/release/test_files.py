@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from typing import TYPE_CHECKING
 
@@ -15,15 +14,10 @@ from halfmask.protocol.store.relay_sqlite import RelayStore
 from halfmask.release.files import private_file, whole_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 
-@pytest.fixture(autouse=True)
-def _generous_mask() -> Iterator[None]:
-    before = os.umask(0o000)
-    yield
-    os.umask(before)
+pytestmark = pytest.mark.usefixtures("generous_umask")
 
 
 def rights(path: Path) -> int:

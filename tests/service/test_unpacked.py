@@ -132,7 +132,7 @@ HUGE = {
 def test_texts_of_a_parquet_file_are_not_unpacked_to_be_counted(tmp_path, name):
     place = tmp_path / "people.parquet"
     value, kind = HUGE[name]
-    pq.write_table(pa.table({"city": pa.array([value] * 5000, kind)}), place)
+    pq.write_table(pa.table({"city": pa.array([value] * 2000, kind)}), place)
     pool = pa.system_memory_pool()
     former = pa.default_memory_pool()
     pa.set_memory_pool(pool)

@@ -24,3 +24,12 @@ def examples(all_of_them: int) -> int:
 def ends(cases: Sequence[T]) -> Sequence[T]:
     """Of cases in order the first, the middle one and the last."""
     return cases if THOROUGH else (cases[0], cases[len(cases) // 2], cases[-1])
+
+
+def turn(cases: Sequence[T], number: int, few: int) -> Sequence[T]:
+    """Of cases in a circle a few, for each number the next ones: by and by every one has its turn.
+
+    For the product of two lists, where each case of one meets some of the other.
+    """
+    start = number * few % len(cases)
+    return cases if THOROUGH else [*cases[start:], *cases[:start]][:few]

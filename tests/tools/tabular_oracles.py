@@ -19,10 +19,10 @@ def flat_axis(name: str, size: int) -> Axis:
     return Axis(name, labels, ((size, tuple(range(size))),))
 
 
-def with_totals(leaves: np.ndarray) -> np.ndarray:
-    """A table of counts with its margins behind it."""
+def with_totals(leaves: np.ndarray, sides: int | None = None) -> np.ndarray:
+    """A table of counts with its margins behind it; behind ``sides`` there may be more tables."""
     full = leaves
-    for side in range(leaves.ndim):
+    for side in range(leaves.ndim if sides is None else sides):
         full = np.concatenate([full, full.sum(axis=side, keepdims=True)], axis=side)
     return full
 
@@ -60,8 +60,9 @@ def intervals(published: np.ndarray, least: int = 0) -> dict[int, tuple[int, int
 
 def tables_up_to(shape: Sequence[int], most: int) -> np.ndarray:
     """All tables of these many categories whose finest cells hold at most so many, with margins."""
-    ranges = np.indices((most + 1,) * int(np.prod(shape))).reshape(int(np.prod(shape)), -1).T
-    return np.array([with_totals(one.reshape(shape)).ravel() for one in ranges])
+    ranges = np.indices((most + 1,) * int(np.prod(shape))).reshape(*shape, -1)
+    full = with_totals(ranges, len(shape))
+    return full.reshape(-1, full.shape[-1]).T.copy()
 
 
 def unprotected(values: np.ndarray, withheld: np.ndarray, k: int, tables: np.ndarray) -> list[int]:
