@@ -24,3 +24,8 @@ def examples(all_of_them: int) -> int:
 def ends(cases: Sequence[T]) -> Sequence[T]:
     """Of cases in order the first, the middle one and the last."""
     return cases if THOROUGH else (cases[0], cases[len(cases) // 2], cases[-1])
+
+
+def dealt(cases: Sequence[T], place: int, times: int = 1) -> Sequence[T]:
+    """So many of the cases, others at every ``place``: with other cases in a row, pair by pair."""
+    return cases if THOROUGH else [cases[(place + i) % len(cases)] for i in range(times)]
