@@ -23,6 +23,7 @@ from halfmask.metrics.risk.column_sets import special_uniques
 from halfmask.table.tuples import Tuples
 
 SAMPLE = 2000  # rows
+ALONE = True  # each comparison in a process of its own; a test of the scripts starts none
 
 
 def sample_seconds() -> float:
@@ -58,9 +59,8 @@ def compare_seconds(rows: int) -> dict[str, Any]:
             "mondrian": (mondrian, "memory"),
         }
         for name, (release, engine) in runs.items():
-            command = [sys.executable, __file__, "--compared", str(path), release, engine]
-            ran = subprocess.run(command, check=True, capture_output=True)  # noqa: S603 - our own
-            out[name] = json.loads(ran.stdout)
+            given = (str(path), release, engine)
+            out[name] = compared_alone(*given) if ALONE else compared(*given)
     return out
 
 
@@ -74,6 +74,13 @@ def compared(original: str, release: str, engine: str) -> dict[str, float]:
     )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {"cpu_seconds": cpu, "peak_mb": peak}
+
+
+def compared_alone(*given: str) -> dict[str, float]:
+    """The same in a process of its own."""
+    command = [sys.executable, __file__, "--compared", *given]
+    ran = subprocess.run(command, check=True, capture_output=True)  # noqa: S603 - our own
+    return dict(json.loads(ran.stdout))
 
 
 def main() -> None:

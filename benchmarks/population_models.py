@@ -27,21 +27,22 @@ if TYPE_CHECKING:
 
 FRACTIONS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 MODELS = ("pitman", "zayatz", "snb", "poisson", "unique")
+THOUSAND = 1000  # a test of the scripts takes fewer
 
 
 def populations(random: np.random.Generator) -> Iterator[tuple[str, Sizes]]:
     """Class sizes of whole populations."""
-    tail = random.zipf(1.6, 60_000)
+    tail = random.zipf(1.6, 60 * THOUSAND)
     yield "long tail (Zipf 1.6)", tail[tail < 3000]
-    cells = random.poisson(np.exp(random.normal(-1.0, 2.0, 200_000)))
+    cells = random.poisson(np.exp(random.normal(-1.0, 2.0, 200 * THOUSAND)))
     yield "log-normal cells", cells[cells > 0]
-    yield "shifted negative binomial", 1 + random.negative_binomial(0.8, 0.3, 80_000)
-    yield "even, about 5 a class", 1 + random.poisson(4, 40_000)
-    yield "even, about 20 a class", 1 + random.poisson(19, 10_000)
-    nearly = np.ones(200_000, dtype=np.int64)
-    nearly[:2000] = 2
+    yield "shifted negative binomial", 1 + random.negative_binomial(0.8, 0.3, 80 * THOUSAND)
+    yield "even, about 5 a class", 1 + random.poisson(4, 40 * THOUSAND)
+    yield "even, about 20 a class", 1 + random.poisson(19, 10 * THOUSAND)
+    nearly = np.ones(200 * THOUSAND, dtype=np.int64)
+    nearly[: 2 * THOUSAND] = 2
     yield "nearly everybody unique", nearly
-    yield "Pitman (0.5, 500)", pitman_sizes(100_000, 0.5, 500.0, random)
+    yield "Pitman (0.5, 500)", pitman_sizes(100 * THOUSAND, 0.5, 500.0, random)
     if found():
         table = adult()
         for names in (

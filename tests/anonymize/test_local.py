@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
-from effort import examples
+from effort import THOROUGH, examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -115,8 +115,10 @@ def repeated_full_domain(table, k):
 
 
 def test_local_loses_less_than_repeated_full_domain_recoding_on_adult(adult_table):
-    release = hm.anonymize(adult_table, hm.KAnonymity(5), method="local", suppression=0.05)
-    assert release.loss < 0.5 * repeated_full_domain(adult_table, 5)
+    rows = adult_table.arrow if THOROUGH else adult_table.arrow.slice(0, 6000)
+    some = hm.Table(rows, adult_table.schema)
+    release = hm.anonymize(some, hm.KAnonymity(5), method="local", suppression=0.05)
+    assert release.loss < 0.5 * repeated_full_domain(some, 5)
 
 
 def test_cells_are_suppressed_where_hierarchies_have_no_common_label():

@@ -88,7 +88,7 @@ def test_figures_are_those_of_the_released_rows(method, weight):
 
 
 def test_where_cells_are_false_people_are_looked_for_as_comparisons_do(tmp_path):
-    people = hm.read(write(tmp_path, 500))
+    people = hm.read(write(tmp_path, 250))
     plain = {"demands": "ignore"}  # larger classes would hold no false cell
     found = hm.frontier(
         people, hm.KAnonymity(5), methods=["cocluster"], suppression=[0.0, 0.05], **plain

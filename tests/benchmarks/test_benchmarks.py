@@ -15,7 +15,7 @@ SCRIPTS = ROOT / "benchmarks"
 ADULT, HIERARCHIES, NOTHING = "Adult", "hierarchies of Adult", "nothing"
 # Per script what it needs, its options, and those of its constants that make it long.
 SMALLEST: dict[str, tuple[str, list[str], dict[str, object]]] = {
-    "assess_speed": (NOTHING, ["--rows", "300"], {"SAMPLE": 100}),
+    "assess_speed": (NOTHING, ["--rows", "300"], {"SAMPLE": 100, "ALONE": False}),
     "auto_default": (
         NOTHING,
         ["--rows", "200", "--k", "2", "--tables", "sample", "--methods", "auto,personal"],
@@ -50,10 +50,10 @@ SMALLEST: dict[str, tuple[str, list[str], dict[str, object]]] = {
     "first_use": (NOTHING, ["--rows", "100", "--only", "describe"], {}),
     "frontier_speed": (HIERARCHIES, ["--rows", "300"], {"KS": (2, 5), "LS": (2,), "SHARES": (0,)}),
     "mask_speed": (ADULT, ["--rows", "300"], {}),
-    "noninterference": (NOTHING, ["--count", "8", "--workers", "1"], {"PER_WORLD": 1}),
+    "noninterference": (NOTHING, ["--count", "1", "--workers", "1"], {"PER_WORLD": 1}),
     "optimal_search": (HIERARCHIES, ["--rows", "500", "--json"], {"RUNS": 1}),
     "personal_methods": (ADULT, ["--rows", "400"], {}),
-    "population_models": (NOTHING, ["--repeats", "1"], {"FRACTIONS": (0.1,)}),
+    "population_models": (NOTHING, ["--repeats", "1"], {"FRACTIONS": (0.1,), "THOUSAND": 50}),
     "privbayes_tuning": (
         NOTHING,
         ["--runs", "1"],
@@ -65,7 +65,7 @@ SMALLEST: dict[str, tuple[str, list[str], dict[str, object]]] = {
     "series_speed": (NOTHING, ["--people", "300", "--releases", "2"], {}),
     "synthetic_values": (ADULT, ["--rows", "600", "--k", "5"], {}),
     "tabulate_speed": (NOTHING, ["--time-limit", "2"], {"SHAPE": (4, 4, 3), "FLAT": (4, 4)}),
-    "thesis_coclustering": (ADULT, ["--k", "20", "--rounds", "1", "--recodings"], {}),
+    "thesis_coclustering": (ADULT, ["--k", "20", "--rounds", "1", "--recodings"], {"GROUPS": (2,)}),
     "thesis_dp": (ADULT, ["--runs", "1"], {"EPSILONS": ("1",), "BLOCK_ROWS": (2.0,)}),
     "thesis_rates": (NOTHING, [], {}),
     "thesis_personal": (
@@ -98,6 +98,7 @@ def test_the_script_runs(name: str, monkeypatch, capsys, tmp_path: Path) -> None
     if name in PAGES:
         options = [*options, "-o", str(tmp_path)]
     script = import_module(name)
+    monkeypatch.setattr(import_module("halfmask.synthesize.dp_cocluster"), "DRAWN", 1 << 14)
     # Fewer rows show no structure to co-cluster.
     monkeypatch.setattr(adult, "MOST", 1500 if name == "thesis_coclustering" else 300)
     for constant, value in constants.items():

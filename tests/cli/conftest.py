@@ -43,3 +43,9 @@ def halfmask(capfd) -> Callable[..., Outcome]:
 def sample(tmp_path_factory) -> Path:
     """The path of people.csv, 600 rows, with schema and hierarchies beside it."""
     return write(tmp_path_factory.mktemp("sample"), 600)
+
+
+@pytest.fixture(scope="session")
+def few(tmp_path_factory) -> Path:
+    """The same of 60 rows, where their number is not the point."""
+    return write(tmp_path_factory.mktemp("few"), 60)

@@ -186,7 +186,7 @@ def test_what_is_wrong_is_said(halfmask, t41, options, words):
 def test_compare_tells_rates_needs_and_inversions(halfmask, sample, tmp_path):
     strong, weak, page = (tmp_path / name for name in ("strong.csv", "weak.csv", "report.html"))
     for k, out in ((5, strong), (2, weak)):
-        made = halfmask("anonymize", sample, "--k", k, "--suppression", 0.1, "-o", out)
+        made = halfmask("anonymize", sample, "--k", k, "--method", "mondrian", "-o", out)
         assert made.code == 0
     needs = tmp_path / "needs.toml"
     needs.write_text(

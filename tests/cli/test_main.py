@@ -133,11 +133,11 @@ def test_a_defect_shows_no_value_unless_asked(halfmask, monkeypatch):
     ],
     ids=["assess", "describe, both streams", "check, both streams", "query"],
 )
-def test_a_reader_that_goes_away_is_no_failure_of_ours(sample, arguments, both):
+def test_a_reader_that_goes_away_is_no_failure_of_ours(few, arguments, both):
     reader, writer = os.pipe()
     os.close(reader)
     streams = {"stdout": writer, "stderr": writer if both else subprocess.PIPE}
-    listed = [sample if one == "FILE" else one for one in arguments]
+    listed = [few if one == "FILE" else one for one in arguments]
     done = call(*listed, **streams)
     os.close(writer)
     assert done.returncode == 141

@@ -22,8 +22,7 @@ ASK = (
 
 @pytest.fixture
 def people(tmp_path: Path) -> Path:
-    write(tmp_path, 600)
-    return tmp_path / "people.csv"
+    return write(tmp_path, 300)
 
 
 def test_an_answer_as_a_table_and_as_json(halfmask, people):

@@ -38,13 +38,13 @@ def test_describe_proposes_a_schema_that_can_be_used(halfmask, sample, tmp_path)
     assert again.code == 0, again.err
 
 
-def test_describe_as_json_and_on_stdout(halfmask, sample):
-    document = halfmask("describe", sample, "--json").json()
+def test_describe_as_json_and_on_stdout(halfmask, few):
+    document = halfmask("describe", few, "--json").json()
     assert document["ok"] is True
     assert document["verb"] == "describe"
     import tomllib
 
-    outcome = halfmask("describe", sample, "-o", "-")
+    outcome = halfmask("describe", few, "-o", "-")
     assert "age" in tomllib.loads(outcome.out)["columns"]
 
 
@@ -57,11 +57,11 @@ def test_assess(halfmask, sample):
     assert document["highest_risk"] == 1.0
 
 
-def test_check_says_no_with_exit_code_2(halfmask, sample):
-    outcome = halfmask("check", sample, "--k", 5, "--l", "disease=3")
+def test_check_says_no_with_exit_code_2(halfmask, few):
+    outcome = halfmask("check", few, "--k", 5, "--l", "disease=3")
     assert outcome.code == 2
     assert "k-anonymity" in outcome.out
-    document = halfmask("check", sample, "--k", 5, "--json").json()
+    document = halfmask("check", few, "--k", 5, "--json").json()
     assert document["holds"] is False
     assert document["verdicts"][0]["required"] == 5
     assert document["verdicts"][0]["achieved"] == 1
@@ -95,8 +95,8 @@ ALL_MODELS = {
 
 
 @pytest.mark.parametrize("options", ALL_MODELS.values(), ids=ALL_MODELS.keys())
-def test_every_model_has_an_option(halfmask, sample, options):
-    outcome = halfmask("check", sample, *options, "--json")
+def test_every_model_has_an_option(halfmask, few, options):
+    outcome = halfmask("check", few, *options, "--json")
     assert outcome.code in (0, 2), outcome.err
     named = len([o for o in options if o.startswith("--")])
     models = [verdict["model"] for verdict in outcome.json()["verdicts"]]
@@ -141,8 +141,8 @@ def test_where_nobody_demands_anything_a_promise_must_be_named(halfmask, tmp_pat
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_wrong_promises_are_explained(halfmask, sample, options, word):
-    outcome = halfmask("check", sample, *options)
+def test_wrong_promises_are_explained(halfmask, few, options, word):
+    outcome = halfmask("check", few, *options)
     assert outcome.code == 1, outcome.err
     assert word in outcome.err
     assert outcome.err.startswith("halfmask:")
@@ -166,18 +166,18 @@ def test_a_release_passes_check(halfmask, sample, released):
     assert halfmask("check", sample, "--k", 5).code == 2
 
 
-def test_anonymize_as_json(halfmask, sample):
-    document = halfmask("anonymize", sample, "--k", 3, "--suppression", 0.1, "--json").json()
+def test_anonymize_as_json(halfmask, few):
+    document = halfmask("anonymize", few, "--k", 3, "--suppression", 0.1, "--json").json()
     assert document["ok"] is True
     assert document["verb"] == "anonymize"
     assert all(verdict["holds"] for verdict in document["verdicts"])
 
 
-def test_anonymize_to_stdout_gives_rows_only(halfmask, sample):
-    outcome = halfmask("anonymize", sample, "--k", 3, "--suppression", 0.1, "-o", "-")
+def test_anonymize_to_stdout_gives_rows_only(halfmask, few):
+    outcome = halfmask("anonymize", few, "--k", 3, "--suppression", 0.1, "-o", "-")
     assert outcome.code == 0, outcome.err
     rows = list(csv.DictReader(outcome.out.splitlines()))
-    assert 540 <= len(rows) <= 600
+    assert 54 <= len(rows) <= 60
     assert "id" not in rows[0]
     assert "Promises" in outcome.err
 
@@ -225,7 +225,7 @@ def test_recode_new_rows(halfmask, sample, released, folder, tmp_path):
 def test_compare(halfmask, sample, released):
     outcome = halfmask("compare", sample, released)
     assert outcome.code == 0, outcome.err
-    document = halfmask("compare", sample, released, "--json").json()
+    document = halfmask("compare", sample, released, "--no-learn", "--json").json()
     assert document["rows"] == 600
     assert 0 < document["loss"] < 1
     assert [column["name"] for column in document["kept"]] == ["disease", "salary"]
@@ -244,7 +244,7 @@ def test_demo_does_the_whole_job(halfmask, tmp_path):
     assert {"people.anonymous.csv", "people.anonymous.toml", "people.csv", "people.toml",
             "report.html"} <= names  # fmt: skip
     assert halfmask("check", folder / "people.anonymous.csv").code == 0
-    document = halfmask("demo", "--rows", 400, "-o", folder, "--json").json()
+    document = halfmask("demo", "--rows", 200, "-o", folder, "--json").json()
     assert document["release"]["verdicts"][0]["holds"] is True
     assert document["release"]["loss"] <= document["uniform"]["loss"]
 

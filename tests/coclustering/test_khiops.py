@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from effort import THOROUGH
 
 from halfmask.coclustering.observations import Variable, observe
 from halfmask.coclustering.optimize import optimize_grid
@@ -46,8 +47,9 @@ def mixed(random, rows):
     return a, b, x
 
 
-@pytest.mark.parametrize("rows", [400, 3000])
-@pytest.mark.parametrize("dims", [2, 3])
+@pytest.mark.parametrize(
+    ("rows", "dims"), [(400, 2), (3000, 3), *([(3000, 2), (400, 3)] if THOROUGH else [])]
+)
 def test_grids_of_khiops_cost_what_khiops_prints(rows, dims, printed):
     a, b, x = (c.astype(np.int32) for c in mixed(np.random.default_rng(rows), rows))
     kinds = ("categorical", "categorical", "numeric")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+from effort import THOROUGH
 
 import halfmask as hm
 from halfmask.coclustering.hierarchy import hierarchy
@@ -203,7 +204,8 @@ def test_adult_groups_governments_and_continents(adult):
     auto = {"role": "quasi", "hierarchy": "auto"}
     columns = dict.fromkeys(names, auto)
     columns |= {"marital-status": {"role": "other"}, "salary-class": {"role": "sensitive"}}
-    table = hm.read(adult, {"columns": columns})
+    rows = hm.read(adult, {"columns": columns}).arrow
+    table = hm.read(rows if THOROUGH else rows.slice(0, 10_000), {"columns": columns})
     country = table.hierarchy("native-country")
     values = table.encode("native-country").values.to_pylist()
     group = dict(zip(values, country.maps[2], strict=True))

@@ -10,6 +10,7 @@ from math import exp, sqrt
 
 import numpy as np
 import pytest
+from effort import THOROUGH
 from noise import gaussian_pmf, laplace_pmf, least_epsilon, misfit, repeatable
 
 from halfmask.dp import figures, personal
@@ -67,7 +68,8 @@ def test_noise_has_the_stated_scale_and_none_thirty_percent_off(name: str) -> No
         assert misfit(draws, pmf(factor)) > 6
 
 
-def _chosen(kind, sampler, times: int = 12_000) -> np.ndarray:
+# Of 5,000 choices an epsilon 30% off is told from the stated one 997 times in 1,000.
+def _chosen(kind, sampler, times: int = 12_000 if THOROUGH else 5_000) -> np.ndarray:
     mechanism = kind(Fraction(1))
     return np.array([mechanism.choose(np.array([2, 0]), sampler) == 0 for _ in range(times)])
 

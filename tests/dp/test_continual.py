@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from effort import turn
 
 import halfmask as hm
 from halfmask.dp import views as dp_views
@@ -118,7 +119,7 @@ def test_one_person_changes_all_nodes_together_by_rows_times_levels(
     rows = history(rng, 30, rows=3)
     everybody = counted(tmp_path / "all", rows, most, monkeypatch, branching)
     levels, worst = ContinualCount(12, branching).levels, 0
-    for person in ("p0", "p7", "p19"):
+    for person in turn(("p0", "p7", "p19"), most + branching):
         others = [row for row in rows if row[0] != person]
         without = counted(tmp_path / person, others, most, monkeypatch, branching)
         assert without.keys() == everybody.keys()
@@ -222,7 +223,7 @@ def test_rows_that_move_or_come_late_are_counted_no_more_often_than_is_paid_for(
         assert total <= 12 * most
         spent += total
     assert spent > 5
-    for person in ("p0", "p5"):
+    for person in turn(("p0", "p5"), branching):
         without = played(tmp_path / person, person)
         for level in range(ContinualCount(12, branching).levels):
             moved = sum(int(np.abs(held - without[node]).sum()) for node, held in everybody.items()

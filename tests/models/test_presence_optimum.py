@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from effort import THOROUGH
 
 DATA = next(
     (up / "shared/data/arx" for up in Path(__file__).resolve().parents if (up / "shared").is_dir()),
@@ -28,6 +29,7 @@ pytestmark = [
     pytest.mark.skipif(
         not (DATA / "adult_subset.csv").is_file(), reason="the Adult table of ARX is not here"
     ),
+    pytest.mark.skipif(not THOROUGH, reason="nothing of halfmask is used: make thorough runs it"),
 ]
 
 

@@ -8,6 +8,8 @@ from halfmask.dp.accountant import Accountant
 from halfmask.dp.budget import budget
 from halfmask.dp.domain import public_domains
 from halfmask.dp.views import guarded_rows
+from halfmask.release.doors import synthetic
+from halfmask.synthesize import dp_cocluster
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 
@@ -56,3 +58,16 @@ def views(table: Table, domains, epsilon=1, delta=0, sampler=None, rows_per_pers
 @pytest.fixture
 def make_views():
     return views
+
+
+@pytest.fixture
+def few_drawn(monkeypatch) -> None:
+    """The private grids of small tables are learned from fewer drawn rows."""
+    monkeypatch.setattr(dp_cocluster, "DRAWN", 1 << 15)
+
+
+@pytest.fixture
+def unmeasured(monkeypatch) -> None:
+    """What rows of groups still tell is not measured where a test looks at the rows alone."""
+    nothing = {"attribution": {}, "nearness": {}, "criteria": [], "likeness": {}}
+    monkeypatch.setattr(synthetic, "measure_synthetic", lambda _: dict(nothing))

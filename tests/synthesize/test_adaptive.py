@@ -114,12 +114,14 @@ def test_one_column_is_enough(people, domains, make_views):
     assert model.draw(50, np.random.default_rng(0))["job"].max() <= 3
 
 
-def test_many_columns_are_dealt_to_rounds(make_views):
+def test_many_columns_are_dealt_to_rounds(make_views, monkeypatch):
+    monkeypatch.setattr(adaptive, "MOST_TABLES", 60)
     random = np.random.default_rng(2)
-    table = Table(pa.table({f"c{i}": random.integers(0, 2, 500) for i in range(30)}), Schema())
-    domains = {f"c{i}": [0, 1] for i in range(30)}
+    table = Table(pa.table({f"c{i}": random.integers(0, 2, 500) for i in range(12)}), Schema())
+    domains = {f"c{i}": [0, 1] for i in range(12)}
     vault = make_views(table, domains, 1, "1e-6")
     adaptive.learn(vault, rounds=4)
     looked = [e.view for e in vault.allowance.entries if e.mechanism == "Exponential"]
     assert all(int(view.split()[2]) <= adaptive.MOST_TABLES for view in looked)
-    assert len(list(combinations(range(30), 2))) + 30 > adaptive.MOST_TABLES
+    assert looked
+    assert len(list(combinations(range(12), 2))) + 12 > adaptive.MOST_TABLES

@@ -47,6 +47,7 @@ def test_the_release_has_the_table_s_shape(iris, release):
     assert len(set(numbers.tolist())) > 10
 
 
+@pytest.mark.usefixtures("unmeasured")
 @pytest.mark.parametrize(("k", "groups", "obtained"), [(40, 3, 49), (49, 2, 50)])
 def test_k_is_the_least_group_and_the_obtained_one_is_told(iris, k, groups, obtained):
     found = hm.synthesize(iris, method="cocluster", k=k, bins=3, seed=0)
@@ -54,6 +55,7 @@ def test_k_is_the_least_group_and_the_obtained_one_is_told(iris, k, groups, obta
     assert found.parameters["k_obtained"] == obtained
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_targeted_merging_keeps_the_parts(iris):
     found = hm.synthesize(iris, method="cocluster", k=42, bins=3, seed=0, strategy="targeted")
     assert found.parameters["parts"] == [3, 8]
@@ -116,6 +118,7 @@ def test_a_person_is_held_out_with_all_rows():
         hold_out(table, 0.01, np.random.default_rng(0))
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_the_same_seed_draws_the_same_rows(iris, release):
     again = hm.synthesize(iris, method="cocluster", k=8, bins=3, seed=0)
     assert again.to_arrow().equals(release.to_arrow())
@@ -138,6 +141,7 @@ def test_a_report_is_json_or_a_page(release, tmp_path):
     assert (tmp_path / "iris.parquet").exists()
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_identifiers_people_and_policies_never_leave():
     random = np.random.default_rng(0)
     hidden = random.integers(0, 2, 400)
@@ -172,6 +176,7 @@ def visits():
     return hm.read(pa.table({"id": person, **columns}), schema)
 
 
+@pytest.mark.usefixtures("unmeasured")
 @pytest.mark.parametrize("strategy", ["climb", "targeted"])
 def test_k_counts_people_where_they_have_several_rows(visits, strategy):
     found = hm.synthesize(visits, method="cocluster", k=30, seed=0, strategy=strategy)
@@ -182,6 +187,7 @@ def test_k_counts_people_where_they_have_several_rows(visits, strategy):
         hm.synthesize(visits, method="cocluster", k=101)
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_numbers_can_be_cut_where_it_helps_most(iris):
     found = hm.synthesize(iris, method="cocluster", k=30, intervals="modl", seed=0)
     assert found.parameters["intervals"] == "modl"
@@ -237,6 +243,7 @@ def test_only_the_door_makes_a_release(iris):
         seal(SyntheticCandidate(iris, iris.arrow, "x", least=2))
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_dates_are_drawn_inside_their_intervals():
     random = np.random.default_rng(1)
     hidden = random.integers(0, 2, 500)

@@ -94,6 +94,7 @@ def people_views(make_views):
     return make_views(table, DOMAINS, 5), draw_limits(IMPOSSIBLE, None, known)[0]
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_cocluster_keeps_them_too():
     made = hm.synthesize(people(), method="cocluster", k=20, seed=1, rows=2000)
     assert made.to_arrow().num_rows == 2000
@@ -128,6 +129,7 @@ GIVEN = [
 ]
 
 
+@pytest.mark.usefixtures("unmeasured")
 @pytest.mark.parametrize(("given", "right"), GIVEN)
 @pytest.mark.parametrize("method", ["marginals", "histogram", "privbayes", "cocluster"])
 def test_every_row_holds_what_is_given(method, given, right):

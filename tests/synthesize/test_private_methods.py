@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from effort import THOROUGH
 from noise import least_epsilon, repeatable
 from views import Recorder, Replay
 
@@ -18,9 +19,14 @@ def learn(method: str):
     return PRIVATE[method]
 
 
+pytestmark = pytest.mark.usefixtures("few_drawn")
+
+
 @pytest.mark.parametrize("delta", [0, "1e-6"])
 @pytest.mark.parametrize("method", METHODS)
-def test_only_the_declared_noisy_views_are_read(method, delta, people, domains, make_views) -> None:
+def test_the_declared_noisy_views_alone_are_read_and_paid(
+    method, delta, people, domains, make_views
+) -> None:
     """The same noisy answers without any row give the same model: nothing else was read."""
     vault = make_views(people, domains, 2, delta)
     recorder = Recorder(vault)
@@ -29,51 +35,31 @@ def test_only_the_declared_noisy_views_are_read(method, delta, people, domains, 
     assert len(charged) == len(recorder.answers)
     again = learn(method)(Replay(vault.sizes, vault.limit, list(recorder.answers)), ordered=["age"])
     first, second = (m.draw(500, np.random.default_rng(7)) for m in (model, again))
-    for name in first:
+    assert list(first) == list(domains)
+    for name, size in vault.sizes.items():
         assert np.array_equal(first[name], second[name])
-
-
-@pytest.mark.parametrize("delta", [0, "1e-6"])
-@pytest.mark.parametrize("method", METHODS)
-def test_the_receipt_adds_up_to_the_budget(method, delta, people, domains, make_views) -> None:
-    vault = make_views(people, domains, 1, delta)
-    learn(method)(vault, ordered=["age"])
+        assert first[name].shape == (500,)
+        assert 0 <= first[name].min() <= first[name].max() < size
+    # As many rows as noise tells, and the receipt adds up to the budget.
+    assert model.rows == pytest.approx(4000, abs=600)
     vault.allowance.receipt().verify()
     left = vault.allowance.remaining.parts()[0] / vault.allowance.limit.parts()[0]
     assert left < 0.1
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_rows_stay_in_the_public_domain_and_near_the_noisy_number(
+def test_dependence_in_the_rows_is_learned_and_none_is_invented(
     method, people, domains, make_views
 ) -> None:
-    vault = make_views(people, domains, 2)
-    model = learn(method)(vault, ordered=["age"])
-    assert model.rows == pytest.approx(4000, abs=600)
-    drawn = model.draw(300, np.random.default_rng(1))
-    assert list(drawn) == list(domains)
-    for name, size in vault.sizes.items():
-        assert drawn[name].shape == (300,)
-        assert 0 <= drawn[name].min() <= drawn[name].max() < size
-
-
-@pytest.mark.parametrize("method", [m for m in METHODS if m != "histogram"])
-def test_dependence_in_the_rows_is_learned(method, people, domains, make_views) -> None:
     drawn = learn(method)(make_views(people, domains, 5), ordered=["age"]).draw(
         20_000, np.random.default_rng(1)
     )
-    female = drawn["sex"] == 0
-    # Women are cooks or clerks; men are clerks, smiths or without.
-    assert (drawn["job"][female] <= 1).mean() > 0.85
-    assert (drawn["job"][~female] >= 1).mean() > 0.85
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_no_dependence_is_invented(method, people, domains, make_views) -> None:
-    """Sex and age are independent in the rows; drawn rows must not tie them beyond chance."""
-    drawn = learn(method)(make_views(people, domains, 5), ordered=["age"]).draw(
-        20_000, np.random.default_rng(2)
-    )
+    if method != "histogram":
+        # Women are cooks or clerks; men are clerks, smiths or without.
+        female = drawn["sex"] == 0
+        assert (drawn["job"][female] <= 1).mean() > 0.85
+        assert (drawn["job"][~female] >= 1).mean() > 0.85
+    # Sex and age are independent in the rows; drawn rows must not tie them beyond chance.
     table = np.histogram2d(drawn["sex"], drawn["age"], [2, 20])[0] / 20_000
     apart = np.abs(table - table.sum(1, keepdims=True) * table.sum(0)).sum() / 2
     # The rows themselves, 4,000 of them, are 0.02 apart by chance.
@@ -108,9 +94,14 @@ def _audit(method: str, make_views, epsilon: float, times: int) -> float:
     return least_epsilon(run, times)
 
 
+# In the ordinary run as many as catch the broken vault below; a false alarm once in 10**5.
 AUDITED = {
-    "dp-cocluster": 100, "dpcocgen": 400, "histogram": 800, "privbayes": 600, "marginals": 400
-}  # fmt: skip
+    "dp-cocluster": 100,
+    "dpcocgen": 400 if THOROUGH else 240,
+    "histogram": 800 if THOROUGH else 400,
+    "privbayes": 600 if THOROUGH else 240,
+    "marginals": 400 if THOROUGH else 240,
+}
 
 
 @pytest.mark.slow

@@ -26,7 +26,7 @@ def ends(cases: Sequence[T]) -> Sequence[T]:
     return cases if THOROUGH else (cases[0], cases[len(cases) // 2], cases[-1])
 
 
-def turn(cases: Sequence[T], number: int, few: int) -> Sequence[T]:
+def turn(cases: Sequence[T], number: int, few: int = 1) -> Sequence[T]:
     """Of cases in a circle a few, for each number the next ones: by and by every one has its turn.
 
     For the product of two lists, where each case of one meets some of the other.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from halfmask.table.tuples import Counts
 
 
-_COUNTERS = 1 << 22  # up to here a plain array of counters is faster than sorting
+_COUNTERS = 16  # for each entry: up to here a plain array of counters is faster than sorting
 
 
 def joint(columns: Sequence[tuple[NDArray[np.int32], int]]) -> tuple[NDArray[np.int64], int]:
@@ -41,7 +41,7 @@ def joint(columns: Sequence[tuple[NDArray[np.int32], int]]) -> tuple[NDArray[np.
 
 def dense(key: NDArray[np.int64], space: int) -> tuple[NDArray[np.int64], int]:
     """Renumber ``key`` without gaps, in ascending order."""
-    if space <= max(_COUNTERS, 4 * len(key)):
+    if space <= _COUNTERS * len(key):
         used = np.zeros(space, dtype=bool)
         used[key] = True
         place = np.cumsum(used) - 1
@@ -65,7 +65,7 @@ def pairs(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """The observed pairs of codes in ascending order: left, right, and in how many rows."""
     key = left * size + right
-    if groups * size <= _COUNTERS:
+    if groups * size <= _COUNTERS * len(key):
         rows = tally(key, groups * size, counts)
         seen = np.flatnonzero(rows)
         rows = rows[seen]
