@@ -407,9 +407,24 @@ def test_what_is_no_release_of_rows(text: str) -> None:
         blueprint(COMMONS, text, TERMS)
 
 
+def test_a_schema_that_asks_for_k_1_needs_a_larger_one_stated() -> None:
+    document = {
+        "tables": {"people": {"columns": COLUMNS}},
+        "query": {"k": 1, "single_people": True},
+    }
+    commons = commons_from(document)
+    with pytest.raises(UnsupportedQueryError, match=r"k = 2 or more.*--k"):
+        blueprint(commons, release_text(commons, ["age", "town"]), TERMS)
+    with pytest.raises(UnsupportedQueryError, match=r"k = 2 or more.*--k"):
+        blueprint(commons, release_text(commons, ["age", "town"], k=1), TERMS)
+    made = blueprint(commons, release_text(commons, ["age", "town"], k=2), TERMS)
+    assert made.plan.request.guarantees[0][0] == 2
+
+
 def test_an_l_of_the_asker_holds_for_every_sensitive_column() -> None:
-    made = blueprint(COMMONS, release_text(COMMONS, ["age", "illness", "number"], l=3), TERMS)
-    assert made.plan.request.guarantees == ((COMMONS.floor, 3),)
+    text = release_text(COMMONS, ["age", "illness", "number"], k=2, l=3)
+    made = blueprint(COMMONS, text, TERMS)
+    assert made.plan.request.guarantees == ((2, 3),)
     assert made.diverse == ["illness", "number"]
 
 

@@ -58,8 +58,8 @@ def release_text(
         columns: what is to be shown of a row.
         table: the common table; needed where there are several.
         where: which rows, as a condition of SQL.
-        k: the least number of people in a class, whatever they demand; by default the least that
-            the common schema allows.
+        k: the least number of people in a class, whatever they demand, 2 or more; by default the
+            least that the common schema allows.
         l: the least number of values of every sensitive column in a class.
 
     Raises:
@@ -131,6 +131,13 @@ def show_rows(commons: Commons, made: Blueprint) -> Blueprint:
     if not set(made.names) & set(shown.schema.quasi):
         raise UnsupportedQueryError(
             "A release shows at least one column by which people can be found (role 'quasi').",
+            text=plan.statement.text,
+            start=0,
+        )
+    if plan.request.guarantees[0][0] < 2:  # a class of one is a row as it is
+        raise UnsupportedQueryError(
+            "A release of rows promises k = 2 or more, and the common schema asks for k = 1 only: "
+            "state a larger k (--k).",
             text=plan.statement.text,
             start=0,
         )
