@@ -7,8 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from halfmask.kernels import group, lattice
+from halfmask.kernels import divide, group, lattice
 from halfmask.kernels.compiler import Sparing, interpret, kernel
+from halfmask.kernels.distance import Points
 
 ROUNDS = 30
 
@@ -151,3 +152,59 @@ def test_bits_of_classes():
 
 def test_the_work_of_a_huge_lattice_does_not_wrap():
     assert lattice.bounds._work(np.ones(64, np.int64)) == 2**64 * 64
+
+
+def random_points(rng, n):
+    """Rows with numbers, some of them missing, categories, and labels of a large hierarchy."""
+    numbers = np.round(rng.random((n, 2)), 1)
+    numbers[rng.random((n, 2)) < 0.1] = np.nan
+    sizes = np.array([3, 4])
+    table = []
+    for size in sizes:
+        far = np.round(rng.random((size, size)), 1)
+        table.append(np.triu(far, 1) + np.triu(far, 1).T)
+    codes = np.stack([rng.integers(0, size, n) for size in sizes], axis=1).astype(np.int32)
+    return Points(
+        numbers, np.array([1.0, 0.7]), codes, np.concatenate([one.ravel() for one in table]),
+        np.array([0, 9]), sizes, rng.integers(0, 3, (n, 2)).astype(np.int32),
+        np.array([0.25, 0.3]), np.zeros((5, 3), np.int64),
+    )  # fmt: skip
+
+
+def random_demands(rng, n, columns):
+    values = rng.integers(-1, 5, (n, columns)).astype(np.int32)
+    k = rng.integers(1, 5, n)
+    return divide.Demands(
+        k, values, rng.integers(0, 4, (n, columns)), np.ones((n, columns)),
+        np.full((columns, 5), 0.2),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("columns", [0, 1, 2])
+def test_classes_around_outer_rows_and_grown_ones(columns):
+    rng = np.random.default_rng(columns)
+    for _ in range(ROUNDS):
+        n = int(rng.integers(1, 90))
+        given = random_points(rng, n), random_demands(rng, n, columns)
+        ordinal = np.array([True, False])
+        same([divide.mdav_classes.plain(*given, ordinal)],
+             [divide.mdav_classes.compiled(*given, ordinal)])  # fmt: skip
+        draws = rng.random(n + 1)
+        for improved in (True, False):
+            one = divide.k_member.plain(*given, draws, improved)
+            same([one], [divide.k_member.compiled(*given, draws, improved)])
+
+
+def test_classes_around_outer_rows_by_hand():
+    numbers = np.array([[0.0], [9.0], [1.0], [8.0], [4.0]])
+    none = np.zeros((5, 0), np.int32)
+    points = Points(
+        numbers, np.ones(1), none, np.empty(0), np.empty(0, np.int64), np.empty(0, np.int64),
+        none, np.empty(0), np.zeros((1, 3), np.int64),
+    )  # fmt: skip
+    demands = divide.Demands(
+        np.full(5, 2), none, np.zeros((5, 0), np.int64), np.zeros((5, 0)), np.zeros((0, 0))
+    )
+    found = divide.mdav_classes.plain(points, demands, np.zeros(0, np.bool_))
+    # The mean is 4.4: 9 is farthest, with 8; then 0, the farthest from 9, with 1; 4 is left over.
+    assert found.tolist() == [1, 0, 1, 0, -1]

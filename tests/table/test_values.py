@@ -10,7 +10,7 @@ import pytest
 
 import halfmask as hm
 from halfmask.errors import HierarchyError, SchemaError
-from halfmask.table.values import form_fault, mark_of
+from halfmask.table.values import FORMS, form_fault, forms_of, mark_of, moments_by
 
 BORN = datetime.date(2005, 10, 28)
 
@@ -226,3 +226,15 @@ def test_a_proposed_schema_is_accepted_by_every_verb(tmp_path, name, hierarchies
     hm.check(table, hm.KAnonymity(2))
     release = hm.anonymize(table, hm.KAnonymity(2), method="optimal", suppression=1.0)
     release.write(tmp_path / "out.csv")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_is_found_in_dates_written_so(form):
+    days = [datetime.datetime.fromisoformat(one) for one in ("2005-10-28T07:05:09", "1999-05-13")]
+    texts = pa.array([day.strftime(form) for day in days])
+    found = forms_of(texts)
+    assert len(found) == 1  # no other form, or one that means the same
+    wanted = [day if "%H" in form else day.date() for day in days]
+    if "%H" in form and "%S" not in form:
+        wanted = [day.replace(second=0) for day in days]
+    assert moments_by(texts, found[0]).to_pylist() == wanted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -189,8 +190,39 @@ def load(file: str, given: Mapping[str, Any]) -> Table:
             "counts in a database (assess, check, compare, describe, discriminate, frontier, "
             "query, risks, synthesize)."
         )
+    if file.endswith((".csv", ".tsv", ".parquet")):
+        _spare_pandas()
     read_options = {k: given[k] for k in _READ if given.get(k)}
     return with_roles(read(file, **read_options), given)
+
+
+class _Absent:
+    """What says of pandas that it is not installed."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:  # noqa: ARG004
+        """Not this one; nothing of others."""
+        if name == "pandas":
+            raise ModuleNotFoundError(name)
+
+
+def _spare_pandas() -> None:
+    """Keep pyarrow from importing pandas, as it does at its first array, where nobody needs it.
+
+    pyarrow looks once; so it is only where the process is this command and nothing else.
+    """
+    import pyarrow as pa
+
+    context = click.get_current_context()
+    alone = context.find_root().obj == sys.argv[1:] and not context.params.get("engine")
+    if not alone or "pandas" in sys.modules:
+        return
+    absent: Any = _Absent
+    sys.meta_path.insert(0, absent)
+    try:
+        pa.array([0])
+    finally:
+        sys.meta_path.remove(absent)
 
 
 def with_roles(table: Table, given: Mapping[str, Any]) -> Table:

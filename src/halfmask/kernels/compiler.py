@@ -33,14 +33,18 @@ def kernel(function: _F) -> _F:
     return cast("_F", numba.njit(nogil=True, cache=True)(function))
 
 
-def interpret(compiled: Any) -> Callable[..., Any]:
-    """The same function as Python runs it, with all kernels that it calls."""
+def interpret(compiled: Any, **instead: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function as Python runs it, with all kernels that it calls.
+
+    Kernels that ``instead`` names are done by what it gives for them.
+    """
     function = compiled.py_func
     names = {
-        name: interpret(value) if hasattr(value, "py_func") else value
+        name: interpret(value, **instead) if hasattr(value, "py_func") else value
         for name, value in function.__globals__.items()
         if name in function.__code__.co_names
     }
+    names |= {name: plain for name, plain in instead.items() if name in names}
     return FunctionType(function.__code__, names, function.__name__, function.__defaults__)
 
 

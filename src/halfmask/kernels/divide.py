@@ -17,12 +17,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from halfmask.kernels import vectors
 from halfmask.kernels.compiler import (
+    Sparing,
     clear,
     constants,
     count_up,
     integer_rows,
     integers,
+    interpret,
     kernel,
     reals,
     zeros,
@@ -228,7 +231,7 @@ def farthest(p: Any, alive: Any, count: int, origin: int, scratch: Any) -> int:
 
 
 @kernel
-def mdav_classes(p: Any, d: Any, ordinal: NDArray[np.bool_]) -> Any:
+def _mdav_classes(p: Any, d: Any, ordinal: NDArray[np.bool_]) -> Any:
     """MDAV: the class of each row; -1 for rows left over at the end.
 
     Classes form around the row farthest from the centroid of the rows that remain, and around the
@@ -408,11 +411,24 @@ def _sink(near: Any, heap: Any, size: int, row: int) -> None:
     heap[i] = row
 
 
+def _rows(_: Any, d: Any, *__: Any) -> int:
+    return len(d.k)
+
+
+_PLAIN: dict[str, Any] = {
+    "distances_from": vectors.distances_from,
+    "farthest": vectors.farthest,
+    "_smallest": vectors.smallest,
+    "_outermost": vectors.outermost,
+    "_best": vectors.best,
+}
+mdav_classes: Any = Sparing(_mdav_classes, _rows, 6_000, interpret(_mdav_classes, **_PLAIN))
+
 _CLOSE = 48  # rows near the first member of a class that are looked at before all others
 
 
 @kernel
-def k_member(
+def _k_member(
     p: Any,
     d: Any,
     draws: NDArray[np.float64],
@@ -507,6 +523,9 @@ def _best(
         if best >= 0 and attempt >= 0:
             break
     return best, max(diameter, best_reach)
+
+
+k_member: Any = Sparing(_k_member, _rows, 4_000, interpret(_k_member, **_PLAIN))
 
 
 @kernel

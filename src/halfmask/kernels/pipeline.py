@@ -212,6 +212,23 @@ def _compiling() -> Iterator[None]:
                 gc.enable()
 
 
+def _load_registries() -> None:
+    """Load what numba says of arrays without SciPy's linear algebra, which it would only look for.
+
+    Who compiles such functions finds it then: numba looks again.
+    """
+    if "numba.np.arraymath" in sys.modules:
+        return
+    from numba.np import linalg
+
+    look = linalg.ensure_blas
+    linalg.ensure_blas = lambda: None
+    try:
+        import numba.np.arraymath  # noqa: F401
+    finally:
+        linalg.ensure_blas = look
+
+
 def _wide(one: Any) -> Any:
     """The type that a part takes for an argument: no constants, and integers of 64 bits."""
     one = types.unliteral(one)
@@ -236,6 +253,7 @@ def compile_parts(function: Callable[..., Any]) -> Any:
 
     def as_whole(signature: Any) -> Any:
         with _compiling():
+            _load_registries()
             return compile_whole(signature)
 
     part.compile, whole.compile = as_part, as_whole

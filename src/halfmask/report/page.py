@@ -7,7 +7,6 @@ import re
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-import jinja2
 from markupsafe import Markup
 
 from halfmask.report import discrimination, population, side_by_side
@@ -76,6 +75,8 @@ def render_template(
     template: str, filters: Mapping[str, Callable[..., object]] | None = None, **facts: Any
 ) -> str:
     """One self-contained page from a template and what it shows."""
+    import jinja2  # here: most verbs only take words of this folder
+
     environment = jinja2.Environment(
         autoescape=True,
         undefined=jinja2.StrictUndefined,

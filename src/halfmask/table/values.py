@@ -15,6 +15,7 @@ What a text column holds, decided on its distinct values alone.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -507,14 +508,26 @@ def _full_years(short: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.where(short < 69, short + 2000, short + 1900)
 
 
+def _shape(text: str) -> str:
+    """A text with one sign for all digits that stand together, and one for all letters."""
+    return re.sub("[A-Za-z]+", "a", re.sub("[0-9]+", "0", text))
+
+
+@cache
+def _form_shape(form: str) -> str:
+    """The shape of every text that is written in ``form``."""
+    return _shape(re.sub("%[bB]", "a", re.sub("%[^bB]", "0", form)))
+
+
 def forms_of(values: pa.Array, forms: Sequence[str] = FORMS) -> list[str]:
     """The forms in which all texts are dates, those that mean the same dates named once."""
     first = values.slice(0, 1)
     if not _any(pc.match_substring_regex(first, "[0-9]{4}")):
         return []
+    shape = _shape(_trimmed(first)[0].as_py())
     kept: list[tuple[str, pa.Array]] = []
     for form in forms:
-        if moments_by(first, form).null_count:
+        if _form_shape(form) != shape or moments_by(first, form).null_count:
             continue
         moments = moments_by(values, form)
         if not moments.null_count and not any(moments.equals(other) for _, other in kept):

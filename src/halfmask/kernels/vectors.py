@@ -1,0 +1,110 @@
+"""Inner loops of divisions as NumPy runs them on small tables, to the last bit as compiled.
+
+Each stands for the kernel of the same name (``compiler.interpret``): what it adds up, it adds up
+in the same order, and of equals it takes the same one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def distances_from(p: Any, origin: int, rows: Any, count: int, out: Any) -> None:
+    """Write the distance from ``origin`` of each of the first ``count`` rows to ``out[row]``."""
+    at = rows[:count]
+    total = np.zeros(count)
+    for c in range(p.numbers.shape[1]):
+        others = p.numbers[at, c]
+        x = np.abs(p.numbers[origin, c] - others)
+        lost = np.isnan(x)
+        if lost.any():
+            both = np.isnan(others) & np.isnan(p.numbers[origin, c])
+            x = np.where(lost, np.where(both, 0.0, p.spans[c]), x)
+        total += x
+    for c in range(p.codes.shape[1]):
+        begin = p.offsets[c] + p.codes[origin, c] * p.sizes[c]
+        total += p.table[begin + p.codes[at, c]]
+    for m in range(p.marks.shape[1]):
+        total += np.where(p.marks[at, m] != p.marks[origin, m], p.steps[m], 0.0)
+    out[at] = total
+
+
+def farthest(p: Any, alive: Any, count: int, origin: int, scratch: Any) -> int:
+    """The free row that is farthest from ``origin``; of equals the first."""
+    distances_from(p, origin, alive, count, scratch)
+    return _largest(alive[:count], scratch[alive[:count]])
+
+
+def _largest(rows: NDArray[np.int64], far: NDArray[np.float64]) -> int:
+    return int(rows[far == far.max()].min())
+
+
+def outermost(
+    p: Any, alive: Any, count: int, sums: Any, there: Any, votes: Any, starts: Any, middle: Any,
+    ordinal: Any,
+) -> int:  # fmt: skip
+    """The row farthest from the centroid: means of numbers, most frequent categories."""
+    for c in range(len(middle)):
+        held = votes[starts[c] : starts[c + 1]]
+        if ordinal[c]:
+            middle[c] = np.searchsorted(np.cumsum(held), held.sum() // 2, side="right")
+        else:
+            middle[c] = np.argmax(held)
+    at = alive[:count]
+    total = np.zeros(count)
+    for c in range(p.numbers.shape[1]):
+        values = p.numbers[at, c]
+        mean = sums[c] / max(there[c], 1)
+        total += np.where(np.isnan(values), p.spans[c], np.abs(values - mean))
+    for c in range(p.codes.shape[1]):
+        total += p.table[p.offsets[c] + p.codes[at, c] * p.sizes[c] + middle[c]]
+    return _largest(at, total)
+
+
+def smallest(near: Any, alive: Any, count: int, wanted: int) -> NDArray[np.int64]:
+    """The ``wanted`` rows with the smallest ``near`` in ascending order, ties by number."""
+    at = alive[:count]
+    found: NDArray[np.int64] = at[np.lexsort((at, near[at]))[:wanted]]
+    return found
+
+
+def best(
+    p: Any, d: Any, alive: Any, count: int, members: Any, size: int, need: int, diameter: float,
+    reach: Any, known: Any, improved: Any, number: int, seen: Any, distinct: Any, most: Any,
+    short: Any, close: Any, edge: float, where: Any,  # noqa: ARG001 - as the kernel's
+) -> tuple[int, float]:  # fmt: skip
+    """The row that raises the class's loss least, and the diameter with it.
+
+    The kernel puts off distances that cannot matter; here all are brought up to date.
+    """
+    at, far = alive[:count], np.empty_like(reach)
+    for m in range(int(known[at[0]]), size):
+        distances_from(p, members[m], alive, count, far)
+        reach[at] = np.maximum(reach[at], far[at])
+    known[at] = size
+    rows = at
+    if short and size >= need:
+        brings = _new_values(d, at, number, seen, distinct, most)
+        rows = at[brings] if brings.any() else at
+    final = np.maximum(d.k[rows], max(size + 1, need)) if improved else size + 1
+    x = reach[rows]
+    score = final * np.maximum(x, diameter)
+    rows, x = rows[score == score.min()], x[score == score.min()]
+    return int(rows[x == x.min()].min()), max(diameter, float(x.min()))
+
+
+def _new_values(
+    d: Any, rows: Any, number: int, seen: Any, distinct: Any, most: Any
+) -> NDArray[np.bool_]:
+    """Which rows bring a value that the class lacks where it lacks some."""
+    out = np.zeros(len(rows), dtype=np.bool_)
+    for s in range(d.values.shape[1]):
+        if distinct[s] < most[s]:
+            held = np.flatnonzero(d.values[rows, s] >= 0)
+            out[held] |= seen[s, d.values[rows[held], s]] != number
+    return out
