@@ -1,145 +1,172 @@
-"""How good and how fast private synthesis is: Adult with nine columns, and a large table.
+"""Private synthesizers side by side on six tables: ours, and AIM, MST and others of peers.
 
-Run: python benchmarks/dp_quality.py [--data .data] [--runs 5] [--rows 1000000]
+Run: python benchmarks/dp_quality.py [--peers PYTHON ...] [--state FILE] [--rows 10000]
+    [--data FOLDER] [--tables adult network] [--epsilons 0.1 1 3] [--methods marginals dpmm-mst]
+    [--columns 99] [--runs 1] [--full] [--limit 3600] [--print]
 
-The measure is the total variation between original and synthetic table, averaged over all pairs of
-columns. Targets: marginals at epsilon = 1, delta = 1e-9 at most 0.045 in 5 s, 0.030 in 60 s;
-15 columns x 1 million rows in 2 minutes and 2 GB; a group-by of 16 groups in 0.1 s.
+``--peers`` names Pythons that have dpmm (0.1.9; its AIM and MST are those of private-pgm) or
+smartnoise-synth; all get the same codes, epsilon and delta (1e-9). dpmm's inference ends when it
+has converged; with ``--full`` after its own thousands of iterations. Told are, on rows drawn: the
+mean total variation of all pairs and of at most 300 triples of columns, the mean relative error of
+300 counts, the AUC of trees trained on synthetic and judged on other real rows, pMSE of trees, and
+processor time. One table, epsilon and method is one unit of work; with ``--state`` each is saved as
+it ends, and a run that was stopped goes on where it was. A peer that does not end within
+``--limit`` seconds of processor is told as such. ``--print`` only tells what the state holds.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
+import subprocess
+import tempfile
 import time
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 import halfmask as hm
-from _adult import complete_rows
-from halfmask.dp.domain import encoded, public_domains
-from halfmask.sample.world import people
+from _dp_measures import measure
+from _dp_tables import TABLES, CodedTable, Codes
+from halfmask.dp.domain import Values
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 
-EPSILONS = (0.1, 1.0)
-ASKED = 200  # times the SQL of ``group_by``
+DELTA = 1e-9
+OURS: dict[str, tuple[str, dict[str, object]]] = {
+    "marginals": ("marginals", {}),
+    "adaptive": ("adaptive", {}),
+    "adaptive, triples": ("adaptive", {"degree": 3}),
+}
+MEASURES = ("pairs", "triples", "queries", "tstr", "pmse", "seconds")
+PEER = str(Path(__file__).with_name("_dp_peer.py"))
 
 
-def codes(table: Table, domains: dict[str, object]) -> dict[str, np.ndarray]:
-    """Public codes of every column."""
-    known = public_domains(list(domains), domains)
-    return {name: encoded(table, name, domain) for name, domain in known.items()}
-
-
-def pair_distance(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> float:
-    """The mean total variation over all pairs of columns."""
-    found = []
-    for x, y in combinations(a, 2):
-        wide = int(max(a[y].max(), b[y].max())) + 1
-        size = (int(max(a[x].max(), b[x].max())) + 1) * wide
-        p, q = (
-            np.bincount(one[x].astype(np.int64) * wide + one[y], minlength=size) / len(one[x])
-            for one in (a, b)
-        )
-        found.append(np.abs(p - q).sum() / 2)
-    return float(np.mean(found))
-
-
-def adult(folder: Path | None, runs: int) -> list[dict[str, object]]:
-    """Every method on Adult, and what independent columns would reach."""
-    rows = complete_rows(folder)
-    table = hm.read(rows, dict.fromkeys(rows.column_names, "other"))
-    domains: dict[str, object] = {
-        name: sorted(table.encode(name).values.to_pylist()) for name in table.arrow.column_names
-    }
-    domains["age"] = range(17, 91)
-    original = codes(table, domains)
-    random = np.random.default_rng(0)
-    shuffled = {name: random.permutation(code) for name, code in original.items()}
-    results: list[dict[str, object]] = [
-        {"method": "independent, no noise", "distance": pair_distance(original, shuffled)}
-    ]
-    for method in ("marginals", "privbayes", "dp-cocluster", "histogram"):
-        for epsilon in EPSILONS:
-            distances, seconds, cpu = [], [], []
-            for _ in range(runs):
-                start, begun = time.perf_counter(), time.process_time()
-                made = hm.synthesize(table, method, epsilon=epsilon, delta=1e-9, domains=domains)
-                seconds.append(time.perf_counter() - start)
-                cpu.append(time.process_time() - begun)
-                synthetic = codes(Table(made.to_arrow(), Schema()), domains)
-                distances.append(pair_distance(original, synthetic))
-            results.append(
-                {
-                    "method": method,
-                    "epsilon": epsilon,
-                    "distance": float(np.mean(distances)),
-                    "worst": max(distances),
-                    "seconds": float(np.mean(seconds)),
-                    "slowest": max(seconds),
-                    "cpu_seconds": float(np.mean(cpu)),
-                }
-            )
-            print(results[-1], flush=True)
-    return results
-
-
-def large(rows: int) -> dict[str, object]:
-    """Fifteen columns, each tied to the one before it."""
-    random = np.random.default_rng(1)
-    columns, last = {}, random.integers(0, 20, rows)
-    domains: dict[str, object] = {}
-    for i in range(15):
-        size = (2, 5, 20, 50, 100)[i % 5]
-        fresh = random.integers(0, size, rows)
-        last = np.where(random.random(rows) < 0.5, last * size // (int(last.max()) + 1), fresh)
-        columns[f"c{i}"], domains[f"c{i}"] = pa.array(last), range(size)
-    table = Table(pa.table(columns), Schema())
-    start = time.perf_counter()
-    made = hm.synthesize(table, "marginals", epsilon=1, delta=1e-9, domains=domains)
-    seconds = time.perf_counter() - start
-    distance = pair_distance(
-        codes(table, domains), codes(Table(made.to_arrow(), Schema()), domains)
+def first_columns(coded: CodedTable, most: int) -> CodedTable:
+    """The same table with fewer columns."""
+    kept = list(coded[0])[:most]
+    return (
+        {n: coded[0][n] for n in kept},
+        [n for n in coded[1] if n in kept],
+        {n: coded[2][n] for n in kept},
     )
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    return {"rows": rows, "columns": 15, "seconds": seconds, "distance": distance, "GB": memory}
 
 
-def group_by() -> dict[str, object]:
-    """SQL over 16 public groups of the sample: how long, and the error against the stated one."""
-    table = Table(people(2000).select(["age"]), Schema())
-    domains = {"age": {"low": 0, "high": 112, "bins": 16}}
-    exact = np.histogram(table.arrow["age"].to_numpy(), np.linspace(0, 112, 17))[0]
-    sql = "SELECT age, COUNT(*) AS n FROM people GROUP BY age WITH EPSILON 1"
-    errors, seconds, cpu = [], [], []
-    for _ in range(ASKED):
-        start, begun = time.perf_counter(), time.process_time()
-        found = hm.query(table, sql, domains=domains)
-        seconds.append(time.perf_counter() - start)
-        cpu.append(time.process_time() - begun)
-        errors.append(found.to_arrow()["n"].to_numpy() - exact)
-    stated = float(found.receipt.entries[0].variance or 0) ** 0.5
-    return {
-        "seconds": float(np.median(seconds)), "slowest_after_the_first": max(seconds[1:]),
-        "cpu_seconds": float(np.median(cpu)), "error": float(np.std(errors)), "stated": stated,
-    }  # fmt: skip
+def ours(coded: CodedTable, epsilon: float, how: str) -> tuple[Codes, float]:
+    """Rows of one of our methods, and the processor time."""
+    method, options = OURS[how]
+    sizes, ordered, codes = coded
+    table = Table(pa.table({name: pa.array(held) for name, held in codes.items()}), Schema())
+    domains = {n: Values(tuple(range(size)), ordered=n in ordered) for n, size in sizes.items()}
+    begun = time.process_time()
+    made = hm.synthesize(table, method, epsilon=epsilon, delta=DELTA, domains=domains, **options)
+    seconds = time.process_time() - begun
+    return {name: made.to_arrow()[name].to_numpy() for name in sizes}, seconds
+
+
+def theirs(
+    coded: CodedTable, epsilon: float, method: str, python: str, given: argparse.Namespace
+) -> tuple[Codes, float] | str:
+    """Rows of a peer, and the processor time; or why there are none."""
+    sizes, _, codes = coded
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = f"{folder}/in.npz", f"{folder}/out.npz"
+        np.savez(source, **{"(sizes)": np.array(list(sizes.values()))}, **codes)
+        how = [method, str(epsilon), str(DELTA), str(int(given.full)), source, target]
+        done = subprocess.run(  # noqa: S603 - a benchmark of our own
+            [python, PEER, *how],
+            capture_output=True,
+            check=False,
+            text=True,
+            env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (given.limit,) * 2),
+        )
+        if done.returncode < 0:
+            return f"not within {given.limit} s"
+        if not Path(target).exists():
+            return ((done.stderr or "").strip().splitlines() or ["failed"])[-1][:60]
+        held = np.load(target)
+        return {name: held[name].astype(np.int64) for name in sizes}, float(held["(seconds)"])
+
+
+def peers_of(pythons: list[str]) -> dict[str, str]:
+    """Which methods there are beside ours, and with which Python."""
+    found = {}
+    for python in pythons:
+        listed = subprocess.run([python, PEER], capture_output=True, check=True, text=True)  # noqa: S603
+        found |= dict.fromkeys(listed.stdout.split(), python)
+    return found
+
+
+def tell(results: list[dict[str, object]]) -> None:
+    """Print the means of all runs as a table."""
+    print("| table | epsilon | method |", " | ".join(MEASURES), "|")
+    print("|" + "---|" * (3 + len(MEASURES)))
+    units = sorted({(str(r["table"]), float(r["epsilon"]), str(r["method"])) for r in results})  # type: ignore[arg-type]
+    for unit in units:
+        mine = [r for r in results if (r["table"], r["epsilon"], r["method"]) == unit]
+        told = [r for r in mine if "pairs" in r]
+        if told:
+            cells = [f"{np.mean([float(r[m]) for r in told]):.4g}" for m in MEASURES]  # type: ignore[arg-type]
+        else:
+            cells = [str(mine[0].get("failed")), *[""] * (len(MEASURES) - 1)]
+        print(f"| {unit[0]} | {unit[1]:g} | {unit[2]} |", " | ".join(cells), "|")
 
 
 def main() -> None:
-    """Print one JSON document."""
+    """Run what is not in the state yet, then print all of it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, help="a folder with adult.data")
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rows", type=int, default=10_000)
+    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--tables", nargs="*", default=list(TABLES))
+    parser.add_argument("--epsilons", nargs="*", type=float, default=[0.1, 1.0, 3.0])
+    parser.add_argument("--methods", nargs="*", help="some of ours and of the peers'")
+    parser.add_argument("--peers", nargs="*", default=[], help="Pythons that have other libraries")
+    parser.add_argument("--columns", type=int, default=99, help="the first columns of each table")
+    parser.add_argument("--full", action="store_true", help="all iterations of a peer's inference")
+    parser.add_argument("--limit", type=int, default=3600)
+    parser.add_argument("--state", type=Path, help="what is done; made where it is missing")
+    parser.add_argument("--print", action="store_true", help="only print the state")
     given = parser.parse_args()
-    results = {"group_by": group_by(), "large": large(given.rows)}
-    print(results, flush=True)
-    print(json.dumps({**results, "adult": adult(given.data, given.runs)}, indent=2))
+    found: list[dict[str, object]] = []
+    if given.state and given.state.exists():
+        found = [json.loads(line) for line in given.state.read_text().splitlines()]
+    peers = peers_of(given.peers)
+    methods = given.methods or [*OURS, *peers]
+    coded: dict[str, tuple[CodedTable, Codes]] = {}
+    work = [(r, m, e, t) for r in range(given.runs) for m in methods for e in given.epsilons
+            for t in given.tables]  # fmt: skip
+    for run, method, epsilon, name in work if not given.print else []:
+        unit = {"table": name, "epsilon": epsilon, "method": method, "run": run, "rows": given.rows,
+                "columns": given.columns}  # fmt: skip
+        if any(all(one.get(key) == value for key, value in unit.items()) for one in found):
+            continue
+        if name not in coded:
+            whole = first_columns(TABLES[name](given.rows * 5 // 4, given.data), given.columns)
+            cut = min(given.rows, len(next(iter(whole[2].values()))) * 4 // 5)
+            rest = {n: held[cut:] for n, held in whole[2].items()}
+            coded[name] = (*whole[:2], {n: held[:cut] for n, held in whole[2].items()}), rest
+        table, test = coded[name]
+        made = (
+            ours(table, epsilon, method)
+            if method in OURS
+            else theirs(table, epsilon, method, peers[method], given)
+        )
+        one: dict[str, object] = {**unit, "full": given.full}
+        if isinstance(made, str):
+            one["failed"] = made
+        else:
+            one |= {**measure(table, test, made[0]), "seconds": made[1]}
+        found.append(one)
+        print(one, flush=True)
+        if given.state:
+            with given.state.open("a") as file:
+                file.write(json.dumps(one) + "\n")
+    tell([one for one in found if one["rows"] == given.rows and one["columns"] == given.columns])
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from itertools import product
 import numpy as np
 import pyarrow as pa
 
-from dp_quality import codes, pair_distance
+from dp_speed import codes, pair_distance
 from halfmask.dp.accountant import Accountant
 from halfmask.dp.budget import Pure
 from halfmask.dp.domain import public_domains

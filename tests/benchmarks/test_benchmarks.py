@@ -26,7 +26,7 @@ SMALLEST: dict[str, tuple[str, list[str], dict[str, object]]] = {
     "coclustering_speed": (NOTHING, ["--rounds", "1"], {}),
     "complete_semantics": (NOTHING, ["--effort", "0.1"], {"SHAPES": ((90, 10, (5, 7, 10)),)}),
     "confidentiality": (ADULT, ["--rows", "600"], {}),
-    "dp_peers": (
+    "dp_quality": (
         ADULT,
         [
             "--rows",
@@ -39,9 +39,9 @@ SMALLEST: dict[str, tuple[str, list[str], dict[str, object]]] = {
             "marginals",
             "adaptive",
         ],
-        {"TRIPLES": 1},
+        {},
     ),
-    "dp_quality": (ADULT, ["--runs", "1", "--rows", "500"], {"ASKED": 3, "EPSILONS": (1.0,)}),
+    "dp_speed": (ADULT, ["--runs", "1", "--rows", "500"], {"ASKED": 3, "EPSILONS": (1.0,)}),
     "exact_methods": (
         ADULT,
         ["--seconds", "5", "--method", "columns", "--method", "bounds", "--metric", "dbil"],
@@ -130,3 +130,34 @@ def test_the_tables_of_the_thesis_on_rates_are_made_again(monkeypatch) -> None:
     ]
     assert (len(by_print), max(by_print) <= 0.0142) == (134 - 10, True)  # 0.6 for 0.6137
     assert script.stars()["differ"] == 0
+
+
+def test_a_comparison_that_was_stopped_goes_on_where_it_was(monkeypatch, capsys, tmp_path) -> None:
+    monkeypatch.syspath_prepend(SCRIPTS)
+    script = import_module("dp_quality")
+    state = tmp_path / "state.jsonl"
+    short = ["dp_quality", "--rows", "300", "--columns", "3", "--tables", "network", "--state"]
+
+    def run(*more: str) -> list[str]:
+        monkeypatch.setattr(sys, "argv", [*short, str(state), *more])
+        script.main()
+        return [line for line in capsys.readouterr().out.splitlines() if line[:9] == "| network"]
+
+    first = run("--methods", "marginals", "--epsilons", "1")
+    both = run("--methods", "marginals", "--epsilons", "1", "3")
+    assert (len(first), len(both), both[:1]) == (1, 2, first)
+    assert len(state.read_text(encoding="utf-8").splitlines()) == 2
+    assert run("--print") == both
+
+
+def test_peers_that_cannot_run_are_told_as_such(monkeypatch, capsys, tmp_path) -> None:
+    """A Python without the library: its reason stands in the table, and the run goes on."""
+    monkeypatch.syspath_prepend(SCRIPTS)
+    script = import_module("dp_quality")
+    monkeypatch.setattr(script, "peers_of", lambda _: {"dpmm-mst": sys.executable})
+    options = ["--rows", "300", "--columns", "3", "--tables", "network", "--epsilons", "1"]
+    monkeypatch.setattr(sys, "argv", ["dp_quality", *options, "--methods", "dpmm-mst", "marginals"])
+    script.main()
+    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| network")]
+    assert "dpmm" in told[0].split("|")[4]
+    assert float(told[1].split("|")[4]) < 1

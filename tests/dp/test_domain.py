@@ -260,3 +260,29 @@ def test_engines_find_the_same_codes() -> None:
         code = bin_number(exp.column("x"), domain).sql("duckdb")
         found = duckdb.sql(f"SELECT {code} FROM numbers").fetchall()  # noqa: S608
         assert [one for (one,) in found] == domain.encode(numbers["x"].combine_chunks()).tolist()
+
+
+@pytest.mark.parametrize(
+    "bins",
+    [
+        Bins((1e15, 1e15 + 1, 1e15 + 2, 1e15 + 8)),
+        Bins((1e15, 1e15 + 0.5, 1e15 + 1), special=(1e15, 1e15 + 0.125, 1e15 + 0.625)),
+        Bins((2.0**53, 2.0**53 + 4, 2.0**53 + 8), special=(2.0**53 + 2,)),
+        Bins((-1.7e308, -1.0, 1.7e308)),
+    ],
+)
+def test_decimals_stay_in_their_interval_where_numbers_are_far_apart(bins) -> None:
+    """Rounding to the next interval would break a condition on it after the budget is spent."""
+    assert bins.drawable
+    codes = np.repeat(np.arange(len(bins)), 400)
+    drawn = bins.decode(codes, np.random.default_rng(0))
+    assert bins.encode(drawn).tolist() == codes.tolist()
+
+
+def test_an_interval_of_one_number_that_stands_alone_has_nothing_to_draw() -> None:
+    assert not Bins((2.0**53, 2.0**53 + 2, 2.0**53 + 8), special=(2.0**53,)).drawable
+
+
+def test_whole_numbers_that_do_not_fit_are_refused_before_anything_is_drawn() -> None:
+    with pytest.raises(ParameterError, match="whole numbers up to"):
+        domain_of("x", {"low": 0, "high": 2**63, "bins": 3})

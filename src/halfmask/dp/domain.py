@@ -120,6 +120,10 @@ class Bins:
         ascending = all(a < b for a, b in pairs) and np.isfinite(self.edges).all()
         if len(self.edges) < 2 or not ascending:
             raise ParameterError("edges", len(self.edges), "two or more ascending numbers")
+        if self.integer and max(map(abs, (*self.edges, *self.special))) > _WHOLE:
+            raise ParameterError(
+                "edges", len(self.edges), "whole numbers up to 2**62; or declare integer = false"
+            )
 
     @classmethod
     def even(
@@ -165,8 +169,10 @@ class Bins:
     @property
     def drawable(self) -> bool:
         """Whether every code has a value that may be drawn: whole numbers need not be there."""
+        if not self.integer:
+            return all(self._free(place) < self.edges[place + 1] for _, place in self._inner())
         whole = all(number.is_integer() for number in map(float, self.special))
-        return not self.integer or (whole and bool((self._whole()[1] > 0).all()))
+        return whole and bool((self._whole()[1] > 0).all())
 
     def _whole(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Per interval its least whole number, and how many it has that do not stand alone."""
@@ -177,6 +183,29 @@ class Bins:
         for number, place in self._inner():
             many[place] -= number.is_integer()
         return first, many
+
+    def _free(self, place: int) -> float:
+        """The first number of an interval that does not stand alone, or its end."""
+        found = float(self.edges[place])
+        for number, home in self._inner():
+            if home == place and found == number:
+                found = float(np.nextafter(number, np.inf))
+        return found
+
+    def _decimals(self, at: NDArray[np.int64], random: np.random.Generator) -> NDArray[np.float64]:
+        """Numbers drawn evenly from intervals: rounding leads neither out nor to one that is alone.
+
+        Near 1e15 two neighboring numbers are 0.125 apart, and many draws are rounded to an end.
+        """
+        edges = np.asarray(self.edges, dtype=np.float64)
+        low, high = edges[at], edges[at + 1]
+        share = random.random(len(at))
+        drawn = np.clip(low * (1 - share) + high * share, low, np.nextafter(high, low))
+        for number, place in self._inner():
+            drawn[(at == place) & (drawn == number)] = np.nextafter(number, np.inf)
+        for place in dict.fromkeys(place for _, place in self._inner()):
+            drawn[(at == place) & (drawn >= high)] = self._free(place)
+        return drawn
 
     def _inner(self) -> list[tuple[float, int]]:
         """The special numbers within the range, ascending, each with the place of its interval."""
@@ -232,7 +261,7 @@ class Bins:
                 if number.is_integer() and many[place] > 0:
                     drawn[(at == place) & (drawn >= number)] += 1
         else:
-            drawn = random.uniform(low, high)
+            drawn = self._decimals(at, random)
         for place, number in enumerate(self.special):
             drawn[codes == self.special_code(place)] = number
         return pa.array(drawn, mask=absent)
@@ -436,6 +465,7 @@ def value_key(value: object) -> object:
 
 
 _EXACT = 2.0**53
+_WHOLE = 2.0**62  # beyond it whole numbers may not fit, which must show before anything is spent
 
 
 def values_as_numbers(column: pa.Array) -> NDArray[np.float64]:
