@@ -15,6 +15,7 @@ What a text column holds, decided on its distinct values alone.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -464,14 +465,18 @@ def form_fault(form: object) -> str | None:
     return None
 
 
+@cache
+def _pattern(form: str) -> str:
+    """A form of dates as a regular expression."""
+    return "".join(
+        f"(?P<{piece[1]}>{_PARTS[piece[1]]})" if piece[:1] == "%" else re.escape(piece)
+        for piece in re.split("(%.)", form)
+    )
+
+
 def moments_by(texts: pa.Array, form: str) -> pa.Array:
     """Texts written in ``form`` as dates, or as times where it has hours; null where one is not."""
-    pieces = re.split("(%.)", form)
-    pattern = "".join(
-        f"(?P<{piece[1]}>{_PARTS[piece[1]]})" if piece[:1] == "%" else re.escape(piece)
-        for piece in pieces
-    )
-    found = pc.extract_regex(_trimmed(texts), f"^{pattern}$")
+    found = pc.extract_regex(_trimmed(texts), f"^{_pattern(form)}$")
     fits = np.asarray(pc.fill_null(pc.is_valid(found), fill_value=False))
     parts = {name: _part(found, name, fits) for name in re.findall("%(.)", form)}
     years = parts["Y"] if "Y" in parts else _full_years(parts["y"])
@@ -512,9 +517,11 @@ def forms_of(values: pa.Array, forms: Sequence[str] = FORMS) -> list[str]:
     first = values.slice(0, 1)
     if not _any(pc.match_substring_regex(first, "[0-9]{4}")):
         return []
+    text = _trimmed(first)[0].as_py()
     kept: list[tuple[str, pa.Array]] = []
     for form in forms:
-        if moments_by(first, form).null_count:
+        # Most forms do not fit the shape of the first text, which is seen at once.
+        if not re.fullmatch(_pattern(form), text) or moments_by(first, form).null_count:
             continue
         moments = moments_by(values, form)
         if not moments.null_count and not any(moments.equals(other) for _, other in kept):
