@@ -31,7 +31,7 @@ def page(browser, address):
     shown.on("console", lambda message: said.append(message.text))
     shown.on("pageerror", lambda error: said.append(str(error)))
     context.on("request", lambda asking: asked.append(asking.url))
-    context.route("**/api/sample", lambda route: route.continue_(post_data='{"rows": 400}'))
+    context.route("**/api/sample", lambda route: route.continue_(post_data='{"rows": 200}'))
     shown.goto(address.geturl())
     yield shown, f"http://{address.netloc}/", said, asked
     context.close()
