@@ -214,23 +214,24 @@ def test_without_the_token_the_page_says_what_to_do(page):
 
 
 def test_every_field_has_a_name_and_nothing_is_wider_than_the_screen(page):
+    """On a phone, and then on a desk."""
     shown = page[0]
     shown.set_viewport_size({"width": 390, "height": 844})
     opened(shown)
     press(shown, "anonymize")
-    assert shown.evaluate("document.documentElement.scrollWidth") <= 390
-    shown.set_viewport_size({"width": 1100, "height": 844})
-    assert shown.evaluate("document.documentElement.scrollWidth") <= 1100
-    nameless = shown.evaluate(
-        "[...document.querySelectorAll('input, select, textarea')]"
-        ".filter(one => !one.labels?.length && !one.ariaLabel).map(one => one.id)"
-    )
-    assert nameless == []
-    levels = shown.evaluate(
-        "[...document.querySelectorAll('h1, h2, h3')].map(one => Number(one.tagName[1]))"
-    )
-    assert levels[0] == 1
-    assert all(later - former <= 1 for former, later in pairwise(levels))
+    for width in (390, 1100):
+        shown.set_viewport_size({"width": width, "height": 844})
+        assert shown.evaluate("document.documentElement.scrollWidth") <= width
+        nameless = shown.evaluate(
+            "[...document.querySelectorAll('input, select, textarea')]"
+            ".filter(one => !one.labels?.length && !one.ariaLabel).map(one => one.id)"
+        )
+        assert nameless == []
+        levels = shown.evaluate(
+            "[...document.querySelectorAll('h1, h2, h3')].map(one => Number(one.tagName[1]))"
+        )
+        assert levels[0] == 1
+        assert all(later - former <= 1 for former, later in pairwise(levels))
 
 
 def test_a_table_that_another_tab_has_changed_is_not_worked_on(page, address):
