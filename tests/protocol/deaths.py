@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
-import warnings
+import subprocess
+import sys
 from collections import Counter
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from effort import THOROUGH
@@ -16,9 +20,10 @@ from halfmask.protocol.store.relay_sqlite import RelayStore
 from halfmask.protocol.transport import drive
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.protocol.town import Town
+
+
+ROOT = Path(__file__).parents[2]
 
 
 class Dying(RelayStore):
@@ -36,23 +41,53 @@ class Dying(RelayStore):
         return super()._run(text, *values)
 
 
-def killed(path: Path, data: bytes, now: float, statements: int, *, speechless: bool) -> bool:
-    """Handle a message and be killed at one of its statements; whether there were so many.
+class Nursery:
+    """A small process that begins relays and lets them die: a copy of this one takes far longer."""
 
-    Where there were not, everything was done but nothing said (``speechless``), or nothing done.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        child = os.fork()
-    if child == 0:
-        store = Dying(path)
-        store.statements, store.speechless = statements, speechless
-        Relay(store, attempts=10**6).handle(data, now)
-        os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", "from tests.protocol.deaths import serve; serve()"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])},
+        )
+
+    def kills(self, *request: Any) -> bool:
+        """Handle a message and be killed at one of its statements; whether there were so many.
+
+        Where there were not, everything was done but nothing said, or nothing done.
+        """
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        pickle.dump(request, self.process.stdin)
+        self.process.stdin.flush()
+        return self.process.stdout.read(1) == b"k"
+
+    def close(self) -> None:
+        """End it."""
+        self.process.communicate()
 
 
-def ask_dying_relays(town: Town, path: Path, text: str) -> tuple[Any, dict[str, int]]:
+def serve() -> None:
+    """Begin one relay a request, until there are no more."""
+    with suppress(EOFError):
+        while True:
+            path, data, now, statements, speechless = pickle.load(sys.stdin.buffer)  # noqa: S301
+            child = os.fork()
+            if child == 0:
+                store = Dying(path)
+                store.statements, store.speechless = statements, speechless
+                Relay(store, attempts=10**6).handle(data, now)
+                os._exit(0)
+            ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            assert ended in (0, -signal.SIGKILL), ended
+            sys.stdout.buffer.write(b"k" if ended else b"-")
+            sys.stdout.buffer.flush()
+
+
+def ask_dying_relays(
+    nursery: Nursery, town: Town, path: Path, text: str
+) -> tuple[Any, dict[str, int]]:
     """What is found by relays that every message kills, and how often a message of a kind did.
 
     It kills one before each of its statements, and one before its reply. A task that such a relay
@@ -68,12 +103,12 @@ def ask_dying_relays(town: Town, path: Path, text: str) -> tuple[Any, dict[str, 
         handled[kind] += 1
         speechless = kind != "Seek" or handled[kind] % 3 == 0
         if THOROUGH or handled[kind] <= (3 if kind == "Seek" else 1):
-            while killed(path, data, town.clock, statement, speechless=speechless):
+            while nursery.kills(path, data, town.clock, statement, speechless):
                 statement += 1
             deaths[kind] = max(deaths.get(kind, 0), statement)
         else:
             step = handled[kind] % (deaths[kind] + 1)
-            killed(path, data, town.clock, step, speechless=speechless)
+            nursery.kills(path, data, town.clock, step, speechless)
         town.store = RelayStore(path)
         town.relay = Relay(town.store, attempts=10**6)
         return town.raw(data)

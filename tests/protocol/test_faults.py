@@ -12,7 +12,7 @@ import pytest
 from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.protocol.deaths import ask_dying_relays
+from tests.protocol.deaths import Nursery, ask_dying_relays
 from tests.protocol.town import COMMONS, TABLES, Town, row, sql
 
 from halfmask.errors import HalfmaskError, InputError, ProtocolError
@@ -442,10 +442,12 @@ def test_a_cell_that_returns_twice_or_late_changes_nothing() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
 @pytest.mark.parametrize("merge", ["tree", "swap", "network"])
-def test_a_relay_killed_at_every_step_gives_the_same_answer(merge: Any, tmp_path: Path) -> None:
+def test_a_relay_killed_at_every_step_gives_the_same_answer(
+    nursery: Nursery, merge: Any, tmp_path: Path
+) -> None:
     path = tmp_path / "relay.sqlite"
     town = Town(PEOPLE[:5], terms=Terms(merge, 3, 8, 6), store=RelayStore(path))
-    found, deaths = ask_dying_relays(town, path, TEXT)
+    found, deaths = ask_dying_relays(nursery, town, path, TEXT)
     assert found is not None
     assert found[0].contributions == 5
     kinds = ("Ask", "Browse", "Contribute", "Seek", "Fetch", "Deliver", "Collect")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.protocol.deaths import ask_dying_relays
+from tests.protocol.deaths import Nursery, ask_dying_relays
 from tests.protocol.town import NOW, Town, row
 
 import halfmask as hm
@@ -263,7 +263,9 @@ def test_the_relay_sees_no_value_and_the_same_whoever_the_people_are() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
-def test_a_relay_killed_at_every_step_gives_the_same_release(tmp_path: Path) -> None:
+def test_a_relay_killed_at_every_step_gives_the_same_release(
+    nursery: Nursery, tmp_path: Path
+) -> None:
     path = tmp_path / "relay.sqlite"
     people = [p | {"k": 3, "l": 1} for p in drawn(6, 6)]
     right = Town(people, COMMONS, Terms("tree", 3, 16, 12, release="mondrian")).ask(TEXT)
@@ -272,7 +274,7 @@ def test_a_relay_killed_at_every_step_gives_the_same_release(tmp_path: Path) -> 
     town = Town(
         people, COMMONS, Terms("tree", 3, 16, 12, release="mondrian"), store=RelayStore(path)
     )
-    found, _ = ask_dying_relays(town, path, TEXT)
+    found, _ = ask_dying_relays(nursery, town, path, TEXT)
     assert found is not None
     assert found[0].rows == right[0].rows
     assert found[0].document["verdicts"] == right[0].document["verdicts"]

@@ -159,16 +159,14 @@ def test_what_was_spent_is_on_record_when_a_step_is_cancelled(tmp_path):
 def test_a_ledger_given_at_the_start_outlasts_the_service(tmp_path):
     people, ledger = tmp_path / "people.csv", tmp_path / "people.ledger"
     people.write_text(PEOPLE)
-    asked = {"sql": NOISY.format(1), "domains": CITIES}
-    with started(tmp_path, people, "--ledger", ledger, "--grant", "1.5") as (parts, token, _, _):
-        assert settled_over_http(parts, token, "POST", "/api/query", json.dumps(asked))["ok"]
+    body = json.dumps({"sql": NOISY.format(1), "domains": CITIES})
+    options = (people, "--ledger", ledger)
+    with started(tmp_path, *options, "--grant", "1.5") as (parts, token, _, _):
+        assert settled_over_http(parts, token, "POST", "/api/query", body)["ok"]
     assert str(BudgetLedger.open(ledger).remaining()) == "epsilon = 0.5"
-    with served(tmp_path / "private") as service:
-        service.space.own_ledgers = (ledger, None)
-        service.upload(PEOPLE)
-        schema = {"columns": {"age": "quasi", "city": "quasi", "disease": "sensitive"}}
-        assert service.run("PUT", "/api/schema", json=schema)["ok"]
-        failed = service.run("POST", "/api/query", json=asked)
+    (tmp_path / "temporary").rmdir()
+    with started(tmp_path, *options) as (parts, token, _, _):
+        failed = settled_over_http(parts, token, "POST", "/api/query", body)
     assert failed["code"] == "privacy.budget"
     assert str(tmp_path) not in str(failed)
     assert CANARY not in str(failed)

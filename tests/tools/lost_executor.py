@@ -19,6 +19,8 @@ from pyspark.sql import SparkSession
 import halfmask as hm
 from halfmask.engines import aside
 
+JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 
 def executors(session: Any) -> list[int]:
     """The processes of this application's executors."""
@@ -60,6 +62,10 @@ def main(folder: Path) -> None:
     session = (
         SparkSession.builder.master("local-cluster[2,1,768]")
         .config("spark.executor.memory", "512m")
+        # What runs once is not worth compiling well.
+        .config("spark.driver.extraJavaOptions", JAVA)
+        .config("spark.executor.extraJavaOptions", JAVA)
+        .config("spark.sql.adaptive.enabled", "false")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.driver.host", "127.0.0.1")

@@ -465,14 +465,18 @@ def form_fault(form: object) -> str | None:
     return None
 
 
+@cache
+def _pattern(form: str) -> str:
+    """A form of dates as a regular expression."""
+    return "".join(
+        f"(?P<{piece[1]}>{_PARTS[piece[1]]})" if piece[:1] == "%" else re.escape(piece)
+        for piece in re.split("(%.)", form)
+    )
+
+
 def moments_by(texts: pa.Array, form: str) -> pa.Array:
     """Texts written in ``form`` as dates, or as times where it has hours; null where one is not."""
-    pieces = re.split("(%.)", form)
-    pattern = "".join(
-        f"(?P<{piece[1]}>{_PARTS[piece[1]]})" if piece[:1] == "%" else re.escape(piece)
-        for piece in pieces
-    )
-    found = pc.extract_regex(_trimmed(texts), f"^{pattern}$")
+    found = pc.extract_regex(_trimmed(texts), f"^{_pattern(form)}$")
     fits = np.asarray(pc.fill_null(pc.is_valid(found), fill_value=False))
     parts = {name: _part(found, name, fits) for name in re.findall("%(.)", form)}
     years = parts["Y"] if "Y" in parts else _full_years(parts["y"])
