@@ -174,8 +174,8 @@ def test_weights_must_be_counts():
         observe(sides, [np.array([], dtype=np.int32)] * 2)
 
 
-# Of so many rows: observations, values, rounds, the cost of one cell, where Khiops 11.0.1 ends (after
-# a minute of the processor, after half an hour), and how many and how large parts are.
+# Of so many rows: observations, values, rounds, the cost of one cell, where Khiops 11.0.1 ends
+# (after a minute of the processor, after half an hour), how many parts there are and how large.
 MELTED = {
     3_000: (27_000, 102, 8, 313_169.468, 311_484.113, (4, 10), (20, 40), (300, 900)),
     30_162: (271_458, 104, 1, 3_772_136.486, 3_744_247.963, (20, 40), (40, 60), (400, 1900)),
