@@ -124,11 +124,11 @@ def test_requirements_are_pinned_by_hash_and_name_no_host(name):
 def test_the_example_of_the_readme_runs(tmp_path, monkeypatch, capsys):
     from halfmask.sample import write
 
-    write(tmp_path, 400)
+    write(tmp_path, 150)
     monkeypatch.chdir(tmp_path)
     (code,) = re.findall(r"```python\n(.*?)```", text("README.md"), re.DOTALL)
     exec(compile(code, "README.md", "exec"), {})  # noqa: S102 - our own page
-    assert capsys.readouterr().out.splitlines()[0] == "400"
+    assert capsys.readouterr().out.splitlines()[0] == "150"
     assert (tmp_path / "people.anonymous.parquet").exists()
     assert (tmp_path / "people.html").exists()
 
@@ -144,7 +144,7 @@ def test_the_commands_of_the_readme_run(tmp_path, monkeypatch):
     for line in lines:
         arguments = shlex.split(line)
         if arguments[0] == "demo":
-            arguments += ["--rows", "400"]
+            arguments += ["--rows", "150"]
         with pytest.raises(SystemExit) as stop:
             run(arguments)
         assert stop.value.code == (2 if arguments[0] == "check" else 0), line

@@ -93,11 +93,20 @@ def test_synthetic_rows_are_written_alike(tmp_path):
     assert {line[1] for line in lines} <= {"28.10.2005", "01.02.2006", ""}
 
 
-def written(tmp_path, lines, columns, method="optimal", head="age;pay"):
-    """The released file and the schema beside it, without what hangs on their number of rows."""
+def released(tmp_path, lines, columns, method="optimal", head="age;pay"):
+    """A release that may leave one row of eleven out."""
     (tmp_path / "in.csv").write_text("\n".join([head, *lines]) + "\n")
     table = hm.read(tmp_path / "in.csv", schema=columns)
-    release = hm.anonymize(table, hm.KAnonymity(2), method=method, suppression=0.1)
+    return hm.anonymize(table, hm.KAnonymity(2), method=method, suppression=0.1)
+
+
+def written(tmp_path, *given, **more):
+    """The released file and the schema beside it, without what hangs on their number of rows."""
+    return write(tmp_path, released(tmp_path, *given, **more))
+
+
+def write(tmp_path, release):
+    """The same of a release that is there."""
     release.write(tmp_path / "out.csv")
     record = (tmp_path / "out.toml").read_text()
     return sorted((tmp_path / "out.csv").read_text().splitlines()), record[
@@ -157,9 +166,8 @@ ODD = ["7,5", "7.5", "unknown", "7", "2006-02-28", "28.10.2005", "28/10/2005", "
 def leaves(tmp_path, values, odd):
     """Types, values and record of a release whose one suppressed row held ``odd``."""
     lines = [f"{20 + i // 10};{value}" for i, value in enumerate(values)] + [f"99;{odd}"]
-    rows, record = written(tmp_path, lines, OPEN)
-    table = hm.read(tmp_path / "in.csv", schema=OPEN)
-    release = hm.anonymize(table, hm.KAnonymity(2), method="optimal", suppression=0.1)
+    release = released(tmp_path, lines, OPEN)
+    rows, record = write(tmp_path, release)
     release.write(tmp_path / "out.parquet")
     held = pq.read_table(tmp_path / "out.parquet")
     kind = held.schema.field("pay").type

@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
+from effort import THOROUGH
 from noise import least_epsilon, repeatable
 
 import halfmask as hm
@@ -161,7 +162,7 @@ def _audit(make_views, own: float, *, broken: bool) -> float:
             found.append(float((drawn["job"] == 1).sum()))
         return np.array(found)
 
-    return least_epsilon(run, 900)
+    return least_epsilon(run, 900 if THOROUGH else 600)  # a false alarm once in 10**5
 
 
 def test_audit_of_a_cautious_person_in_a_synthetic_table(make_views) -> None:
