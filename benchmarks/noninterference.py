@@ -3,7 +3,9 @@
 Random tables with planted people and random questions over the whole language; each is asked in two
 worlds in which only the planted people's values differ, and all that an asker sees is compared.
 Then the same for one changed value of anybody, and for questions with noise. Most questions are
-short and planned once for all worlds of a table; the others take the whole way in each world.
+short and go the whole way in one world; in the others the engine is asked what it was asked there,
+and where it gives anything else, and one time in a hundred, they go the whole way there too
+(``alike`` counts the comparisons in which it gave the same). The others always take the whole way.
 
     python benchmarks/noninterference.py --count 1000000 --state counts.json
     python benchmarks/noninterference.py --count 1000000 --seconds 900
@@ -11,15 +13,18 @@ short and planned once for all worlds of a table; the others take the whole way 
 A comparison is one question whose answers in two worlds are held against each other; each question
 is asked in the world as it is and in ``CHANGES`` or ``MANY`` others. ``--seconds`` ends the run
 after so much processor time, as an interrupt does, and the counts say how far it came. ``--state``
-keeps them in a file once a minute: a run that was ended goes on from there.
+keeps them in a file once a minute, with the first seed, the revision, and a digest of the code and
+of the questions: a run that was ended goes on from there, and never with other code.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import platform
+import subprocess
 import sys
 import time
 import warnings
@@ -46,8 +51,20 @@ from halfmask.engines.duckdb import _database
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PER_WORLD, CHANGES, MANY, THREADS = 10, 8, 24, 4
-COUNTED = ("asked", "answers", "answered", "with_rows", "with_figures", "refused", "failed")
+ROOT = Path(__file__).parents[1]
+RUN = ("src/halfmask/query", "src/halfmask/engines", "src/halfmask/release")
+ASKED = ("interference.py", "planted.py", "questions.py")
+PER_WORLD, CHANGES, MANY, THREADS = 10, 8, 48, 4
+COUNTED = (
+    "asked",
+    "answers",
+    "alike",
+    "answered",
+    "with_rows",
+    "with_figures",
+    "refused",
+    "failed",
+)
 # What is asked: its share of all comparisons, and how; one value of anybody has one other world.
 SUITES: dict[str, tuple[float, Callable[..., None]]] = {
     "planted, one plan": (0.95, partial(compare_planned, changes=MANY)),
@@ -72,10 +89,28 @@ def one_world(name: str, seed: int) -> dict[str, Any]:
     return numbers | {"found": list(map(str, count.found)), "seconds": seconds}
 
 
-class Tally:
-    """What was counted so far, by suite."""
+def digest() -> str:
+    """What stands for the code that answers, and for the questions, of one run."""
+    files = [file for folder in RUN for file in sorted((ROOT / folder).rglob("*.py"))]
+    files += [ROOT / "tests" / "tools" / name for name in ASKED]
+    whole = hashlib.sha256()
+    for file in files:
+        whole.update(f"{file.relative_to(ROOT)}\0".encode() + file.read_bytes())
+    return whole.hexdigest()[:16]
 
-    def __init__(self, wanted: int) -> None:
+
+def revision() -> str:
+    """The commit that the code was checked out at, where it is known."""
+    asked = ["git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD"]
+    found = subprocess.run(asked, capture_output=True, text=True, check=False)  # noqa: S603
+    return found.stdout.strip() or "unknown"
+
+
+class Tally:
+    """What was counted so far, by suite, and of which code."""
+
+    def __init__(self, wanted: int, first: int) -> None:
+        self.stamp = {"first_seed": first, "digest": digest(), "revision": revision()}
         self.wanted = {name: max(1, round(wanted * share)) for name, (share, _) in SUITES.items()}
         self.suites: dict[str, dict[str, Any]] = {
             name: dict.fromkeys(COUNTED, 0) | {"found": [], "seconds": 0.0} for name in SUITES
@@ -90,8 +125,19 @@ class Tally:
     def keep(self, place: Path, seed: int) -> None:
         """Write down what was counted, and which world comes next."""
         aside = place.with_suffix(".new")
-        aside.write_text(json.dumps({"seed": seed, "suites": self.suites}, indent=1))
+        known = {**self.stamp, "seed": seed, "suites": self.suites}
+        aside.write_text(json.dumps(known, indent=1))
         aside.replace(place)
+
+    def go_on(self, place: Path) -> int:
+        """Take up what was counted; the world that comes next."""
+        known = json.loads(place.read_text())
+        if known.get("digest") != self.stamp["digest"]:
+            told = f"{place} counts for other code or other questions"
+            sys.exit(f"{told} ({known.get('revision', 'unknown')}): give another --state.")
+        self.stamp["first_seed"] = known["first_seed"]
+        self.suites = known["suites"]
+        return int(known["seed"])
 
     def next(self) -> str | None:
         """The suite that is furthest from what is wanted of it; None where all are there."""
@@ -109,7 +155,9 @@ class Tally:
         made = {name: _shown(suite) for name, suite in self.suites.items()}
         comparisons = sum(s["comparisons"] for s in made.values())
         return {
+            **self.stamp,
             "comparisons": comparisons,
+            "alike": sum(s["alike"] for s in made.values()),
             "answers": sum(s["answers"] for s in made.values()),
             "interferences": sum(s["interferences"] for s in made.values()),
             "seconds": round(self.seconds, 1),
@@ -134,10 +182,9 @@ def _shown(suite: dict[str, Any]) -> dict[str, Any]:
 
 def run(count: int, seconds: float, workers: int, seed: int, state: Path | None) -> Tally:
     """Ask about worlds on all cores until there are enough comparisons, or the time is over."""
-    tally, running, told = Tally(count), {}, time.monotonic()
+    tally, running, told = Tally(count, seed), {}, time.monotonic()
     if state is not None and state.exists():
-        known = json.loads(state.read_text())
-        seed, tally.suites = known["seed"], known["suites"]
+        seed = tally.go_on(state)
     seeds, pool = numbers_from(seed), ProcessPoolExecutor(workers)
     try:
         while True:
@@ -165,7 +212,8 @@ def run(count: int, seconds: float, workers: int, seed: int, state: Path | None)
 def _short(found: dict[str, Any]) -> dict[str, Any]:
     """The counts of all suites together, as a line that is printed on the way."""
     rows = sum(suite["with_rows"] for suite in found["suites"].values())
-    return {n: found[n] for n in ("comparisons", "interferences", "seconds")} | {"with_rows": rows}
+    names = ("digest", "comparisons", "alike", "interferences", "seconds")
+    return {n: found[n] for n in names} | {"with_rows": rows}
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from interference import Count, compare_parts, compare_world
+from interference import Count, compare_parts, compare_planned, compare_world
 from planted import change_planted, make_world
 from questions import Grammar
 
@@ -48,6 +48,42 @@ def test_a_demand_that_is_forgotten_is_found(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(demands, "join_demands", forget)
     monkeypatch.setattr(watched, "watch_demands", look_away)
     assert planted_faults(3, 1, range(4)).found
+
+
+def test_a_demand_that_is_forgotten_is_found_under_one_plan(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where the engine gives the same in another world, the code behind it is not asked again."""
+
+    def forget(plan: Any, *_: object) -> Any:
+        return plan
+
+    def look_away(request: Any, *_: object, **__: object) -> tuple[Any, None]:
+        return request, None
+
+    def ask(*_: object) -> str:
+        return "SELECT COUNT(*) AS n, SUM(salary) AS x0 FROM people GUARANTEE k = 3"
+
+    monkeypatch.setattr(demands, "join_demands", forget)
+    monkeypatch.setattr(watched, "watch_demands", look_away)
+    monkeypatch.setattr(Grammar, "_question", ask)
+    count = Count()
+    compare_planned(1000, 1, changes=6, count=count)
+    assert count.found
+    assert count.alike < count.asked
+
+
+def test_nothing_that_left_out_people_hold_comes_from_the_engine() -> None:
+    """Not even how many values they hold: it told 21 from 19 before, and nobody needs it."""
+    seed = next(s for s in range(1000, 1100) if make_world(s).demand == "k")
+    world = make_world(seed)
+    sql = "SELECT city, AVG(salary) AS x FROM people GROUP BY city GUARANTEE k = 3, l = 2 OF salary"
+    seen = set()
+    for one in (world, *(change_planted(world, n) for n in range(4))):
+        with run.Session(one.read(), engine="duckdb") as session:
+            given = session.engine.collect(session.prepare(sql).plan.request)
+            seen.add(repr(sorted(map(repr, given.to_pylist()))))
+    assert len(seen) == 1
 
 
 def test_a_demand_of_one_column_that_is_forgotten_is_found(

@@ -6,6 +6,7 @@ are compared, with and without a ledger of earlier questions.
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,10 @@ from halfmask.engines.spark import Spark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+
+# More of them: HALFMASK_WORLDS=30 python -m pytest tests/noninterference -k "postgres or spark"
+MORE = int(os.environ.get("HALFMASK_WORLDS", "0"))
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -84,7 +89,7 @@ def on(make: Callable[[], Any]) -> Callable[[dict[str, Any]], Any]:
     return opened
 
 
-@pytest.mark.parametrize("seed", range(300, 303))
+@pytest.mark.parametrize("seed", range(300, 303 + MORE))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_nothing_shows_in_postgres(postgres: str, seed: int, count: Count) -> None:
     compare_world(seed, 4, on(lambda: Postgres(postgres)), changes=3, count=count)
@@ -92,10 +97,10 @@ def test_nothing_shows_in_postgres(postgres: str, seed: int, count: Count) -> No
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("seed", range(400, 401 + MORE // 10))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_nothing_shows_in_spark(spark: Any, count: Count) -> None:
+def test_nothing_shows_in_spark(spark: Any, seed: int, count: Count) -> None:
     """Views of both worlds have the same names, so that each has a session of its own."""
-    compare_world(
-        400, 6 if THOROUGH else 4, on(lambda: Spark(spark.newSession())), changes=1, count=count
-    )
+    size = 6 if THOROUGH else 4
+    compare_world(seed, size, on(lambda: Spark(spark.newSession())), changes=1, count=count)
     assert not count.found, found(count)

@@ -21,11 +21,11 @@ from halfmask.errors import HalfmaskError, InternalError
 from halfmask.query.run import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from planted import World
 
-PLANS = 5  # worlds in which a question is planned anew, of those that are planned once
+WHOLE = 100  # of comparisons in which an engine gives the same, one takes the whole way
 NUMBERED = re.compile(r"\b(hm_policies|hm_watched)_\d+")
 DOMAINS = {
     "city": ["Arras", "Lille", "Bourges"],
@@ -155,6 +155,7 @@ class Count:
 
     asked: int = 0
     answers: int = 0
+    alike: int = 0  # comparisons in which all that the engine gave was the same
     answered: int = 0
     with_rows: int = 0
     with_figures: int = 0
@@ -179,6 +180,7 @@ class Count:
         return {
             "comparisons": self.asked,
             "answers": self.answers,
+            "alike": self.alike,
             "answered": self.answered,
             "with_rows": self.with_rows,
             "with_figures": self.with_figures,
@@ -290,79 +292,129 @@ def _narrowed(sql: str, r: random.Random) -> str:
     return sql
 
 
+class Recorder(DuckDB):
+    """An engine that notes what was asked of its rows, and what was brought along for it."""
+
+    def __init__(self, tables: dict[str, Any]) -> None:
+        self.trail: list[tuple[str, Any]] = []
+        super().__init__(tables)
+
+    def run_text(self, query: str) -> Any:
+        """Run one query, and note it: all that is known of rows comes this way."""
+        self.trail.append(("", query))
+        return super().run_text(query)
+
+    def add(self, name: str, rows: Any) -> None:
+        """Bring a table along, and note it."""
+        self.trail.append((name, rows))
+        super().add(name, rows)
+
+    def bring(self, name: str, rows: Any, like: tuple[str, str | None]) -> None:
+        """Bring a table along to join with, and note it."""
+        self.trail.append((name, rows))
+        super().bring(name, rows, like)
+
+    def turn_to(self, tables: dict[str, Any]) -> None:
+        """Have the rows of another world in the place of these."""
+        for name, rows in tables.items():
+            super().add(name, rows)
+
+    def repeat(self, trail: Sequence[tuple[str, Any]]) -> Iterator[str]:
+        """What the rows give to the same queries, one after the other; in any order: none is sure.
+
+        As texts, because NaN is not equal to itself.
+        """
+        for name, what in trail:
+            if name:
+                super().add(name, what)
+            else:
+                rows = self._connection.execute(f"EXECUTE {self._plan(what)}").fetchall()
+                yield repr(sorted(map(repr, rows)))
+
+
 def compare_planned(
     seed: int, questions: int, *, changes: int = 1, deepest: int = 1, count: Count
 ) -> None:
-    """Plan each question once and answer it in all worlds: only questions whose plan reads no row.
+    """Ask each question the whole way in one world; in others ask the engine what was asked there.
 
-    A plan reads rows where a key climbs a hierarchy, which lists their values, where tables are
-    joined, and where policies of single people are brought along: ``compare_world`` asks these.
-    That plans are the same is asserted by their text for some of the questions, and that refusals
-    are for all.
+    All that is known of rows is what the engine gives. Where it gives the very same in another
+    world, in planning and in answering, the code behind it does the same, and what is seen is the
+    same; where it gives anything else, the question goes the whole way there too. So does one of
+    ``WHOLE`` in any case: that nothing but rows decides is asserted rather than assumed.
+
+    What takes many queries is left to ``compare_world``: keys that climb a hierarchy, whose plans
+    list the values of rows, joins, and policies of single people.
     """
     while make_world(seed).demand == "file":
         seed += 1_000_000
     world = make_world(seed, ruled=True)
     worlds = [world, *(change_planted(world, seed * 100 + n) for n in range(changes))]
     tables = [one.arrow for one in worlds]
-    with closing(DuckDB(tables[0])) as engine:
+    grammar, r, asked = Grammar(world, seed, deepest=deepest), random.Random(seed), 0
+    with closing(Recorder(tables[0])) as engine:
         side = Side(world, engine)
-        grammar = Grammar(world, seed, deepest=deepest)
-        r, asked = random.Random(seed), 0
-
-        def each(look: Callable[[], Any], worlds: int | None = None) -> list[Any]:
-            """What is seen in all worlds: one engine, in which rows take the place of others."""
-            seen = []
-            for rows in (*tables[1:worlds], tables[0]):  # the first stays, for what is planned next
-                for name, table in rows.items():
-                    engine.add(name, table)
-                seen.append(look())
-            return [seen[-1], *seen[:-1]]
-
-        with side.session() as session:
-            prepare = partial(session.prepare, policies=world.policies)
-            while asked < questions:
-                sql = grammar.question()
-                try:
-                    work = prepare(sql)
-                except HalfmaskError:
-                    seen = each(partial(side.seen, partial(prepare, sql)))
-                else:
-                    if _reads_rows(work):
-                        continue
-                    seen = each(partial(side.seen, partial(session.answer, work)))
-                    if r.random() < 0.1:
-                        plans = each(lambda sql=sql: _plan_text(prepare(sql)), PLANS)
-                        for one, plan in zip(seen, plans, strict=False):
-                            one["plan"] = plan
-                        for one in seen[len(plans) :]:
-                            one["plan"] = plans[0]
+        while asked < questions:
+            sql = grammar.question()
+            engine.turn_to(tables[0])
+            engine.trail = []
+            with side.session() as session:
+                prepare = partial(session.prepare, sql, policies=world.policies)
+                works: list[Any] = []
+                first = side.seen(partial(_answer, session, prepare, works))
+                if works and _is_long(works[0][0]):
+                    continue
                 asked += 1
-                _compare(seen, sql, (), seed, count)
+                trail = engine.trail
+                planned = works[0][1] if works else len(trail)
+                expected = [_given(engine, part) for part in (trail[:planned], trail[planned:])]
+                seen = [first]
+                for rows in tables[1:]:
+                    engine.turn_to(rows)
+                    whole = r.random() * WHOLE < 1 or not _alike(
+                        engine, trail[:planned], expected[0]
+                    )
+                    if whole:
+                        seen.append(side.see(sql))
+                    elif not works or _alike(engine, trail[planned:], expected[1]):
+                        count.alike += 1
+                        seen.append(first)
+                    else:
+                        seen.append(side.seen(partial(session.answer, works[0][0])))
+            _compare(seen, sql, (), seed, count)
 
 
-def _reads_rows(work: Any) -> bool:
-    """Whether what a plan holds may come from the rows of its tables."""
+def _answer(session: Session, prepare: Callable[[], Any], works: list[Any]) -> Any:
+    """Answer a question; its plan is kept aside, and how much was asked of rows for it."""
+    work, engine = prepare(), session.engine
+    works.append((work, len(engine.trail) if isinstance(engine, Recorder) else 0))
+    return session.answer(work)
+
+
+def _given(engine: Recorder, trail: Sequence[tuple[str, Any]]) -> list[str]:
+    """All that an engine gives; nothing is like what fails."""
+    import duckdb
+
+    try:
+        return list(engine.repeat(trail))
+    except duckdb.Error:
+        return []
+
+
+def _alike(engine: Recorder, trail: Sequence[tuple[str, Any]], expected: list[str]) -> bool:
+    """Whether an engine gives to the same queries what is expected, and none of them fails."""
+    import duckdb
+
+    try:
+        pairs = zip(engine.repeat(trail), expected, strict=True)
+        return all(given == known for given, known in pairs)
+    except (duckdb.Error, ValueError):
+        return False
+
+
+def _is_long(work: Any) -> bool:
+    """Whether a plan lists values of the rows of its tables, or reads several tables."""
     climbs = any(isinstance(rule, Climb) for key in work.plan.request.keys for rule in key.rules)
     return climbs or len(work.plan.scope.tables) > 1
-
-
-def _plan_text(work: Any) -> str:
-    """The plan as one text, to be held against that of another world."""
-    plan, request = work.plan, work.plan.request
-    expressions = [
-        request.source,
-        *(key.expression for key in request.keys),
-        *(request.demands or ()),
-        *(test.expression for test in request.tests),
-        *(state.expression for state in request.states),
-        *plan.splits,
-        *plan.missing,
-        *plan.split_values,
-        plan.final,
-    ]
-    shape = [key.rules for key in request.keys], request.guarantees, plan.notes, plan.repeat
-    return NUMBERED.sub(r"\1", " ".join(e.sql("duckdb") for e in expressions)) + repr(shape)
 
 
 def _sides(

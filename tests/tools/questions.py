@@ -33,6 +33,7 @@ RANGES = {
 BEYOND = re.compile(
     r"ROUND|SIGN|NULLIF|EXTRACT|DATE|LN\(|EXP\(|POW|LEFT\(|RIGHT\(|REPLACE|CONCAT|TRIM|STRPOS|SMALLINT"
 )
+EXTREMES = ("1e30", "1e-30", "5e-324", "1e308", "1e-308", "-1e308", "1e200", "1e-200", "0.0")
 DAYS = ("1960-01-01", "2020-04-01", "2021-06-01")
 NOISY = (
     "COUNT(*)",
@@ -376,7 +377,44 @@ class Grammar:
             f"STRPOS({t}, 'a')",
             f"EXTRACT(EPOCH FROM {d})",
         ]
-        return r.choice(rash if r.random() < 0.3 else calm)
+        drawn = r.random()
+        if drawn < 0.08:
+            return self._extreme(column, a)
+        return r.choice(rash if drawn < 0.35 else calm)
+
+    def _extreme(self, column: str, a: str) -> str:
+        """What vanishes, overflows or is infinite for some values: doubles at their ends."""
+        r = self.r
+        x, y = r.choice(EXTREMES), r.choice(EXTREMES)
+        end = f"CAST('{r.choice(['inf', '-inf', 'nan', '1e400'])}' AS DOUBLE)"
+        return r.choice(
+            [
+                f"({a}) * {x}",
+                f"({a}) / {x}",
+                f"{x} / ({a})",
+                f"{x} * ({column}) * {y}",
+                f"({a}) / {x} / {y}",
+                f"({a}) * {x} / {y} * {x}",
+                f"({column} - 1) * {x} * {x} * {x}",
+                f"POW({column}, 40) * {x}",
+                f"POW({x}, {column})",
+                f"POW(POW({column}, 7), 9) / {x}",
+                f"1 / POW({column}, 300)",
+                f"EXP(-({column})) * EXP(-({column}))",
+                f"SQRT({x}) * ({a})",
+                f"LN({x} * ({column}))",
+                f"({a}) + {end}",
+                f"({column}) * {end}",
+                f"GREATEST({column}, {end})",
+                f"CAST(CAST(({column}) * {x} AS TEXT) AS DOUBLE)",
+                f"CAST(CAST(CAST({column} AS DOUBLE) AS TEXT) AS INT)",
+                f"CAST(CAST(({column}) * {x} AS INT) AS DOUBLE) / {y}",
+                f"CAST(({column}) * {x} AS DECIMAL(18, 2))",
+                f"ROUND(({column}) * {x}, 2)",
+                f"FLOOR(({column}) / {x})",
+                f"({column}) % {x}",
+            ]
+        )
 
     def _text(self, source: Source, depth: int) -> str:
         r = self.r

@@ -231,7 +231,8 @@ def _table(
     # What people hold who are left out does not come back.
     inside = [m if k[0] >= 0 else [] for k, m in zip(keys, members, strict=True)]
     for j, test in enumerate(request.tests):
-        found = [list(dict.fromkeys(_values(test.expression, m))) for m in members]
+        counted = members if test.total else inside
+        found = [list(dict.fromkeys(_values(test.expression, m))) for m in counted]
         out[f"t{j}_n"] = pa.array([len(f) for f in found], pa.int64())
         out[f"t{j}_values"] = _lists([f if m else [] for f, m in zip(found, inside, strict=True)])
     for i, state in enumerate(request.states):

@@ -300,7 +300,7 @@ def _decided(j: int, test: DistinctTest) -> list[exp.Expr]:
     few = exp.LT(this=least.copy(), expression=exp.convert(test.cap))
     there = exp.GTE(this=sql.column("level"), expression=exp.convert(0))
     return [
-        sql.alias(count, f"t{j}_n"),
+        sql.alias(sql.seen_number(count), f"t{j}_n"),
         sql.alias(
             exp.Case().when(exp.and_(there, few, copy=False), listed, copy=False), f"t{j}_values"
         ),

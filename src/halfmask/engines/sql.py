@@ -207,7 +207,7 @@ def _fused(engine: Engine, request: Request) -> exp.Select:
         *map(column, names),
         alias(cast_to(exp.Sum(this=column("n")), "bigint"), "rows", quoted=True),
         *_demand_columns(request),
-        alias(exp.Count(this=column("v0")), "t0_n"),
+        alias(_counted(request, 0), "t0_n"),
         _inside(alias(engine.capped(column("v0"), request.tests[0].cap), "t0_values")),
         *(_inside(part) for i, state in enumerate(request.states) for part in _total(i, state)),
     ).from_(inner.subquery("d", copy=False), copy=False)
@@ -224,6 +224,9 @@ def count_query(engine: Engine, request: Request, j: int, only: str | None = Non
     if only is not None:
         inner = rows_within(inner, request, only)
     inner = inner.where(value.is_(exp.null()).not_(), copy=False)
+    if not request.tests[j].total:
+        there = exp.GTE(this=column("level", "b"), expression=exp.convert(0))
+        inner = inner.where(there, copy=False)
     inner = inner.group_by(*(k.copy() for k in keys), value.copy(), copy=False)
     found = column(f"v{j}")
     outer = _select(
@@ -259,6 +262,18 @@ def _inside(part: exp.Expr) -> exp.Expr:
     there = exp.GTE(this=column("level"), expression=exp.convert(0))
     part.set("this", exp.Case().when(there, part.this, copy=False))
     return part
+
+
+def seen_number(number: exp.Expr) -> exp.Expr:
+    """A number of values, which is 0 where people are left out: what they hold does not matter."""
+    outside = exp.LT(this=column("level"), expression=exp.convert(0))
+    return exp.Case().when(outside, exp.convert(0), copy=False).else_(number, copy=False)
+
+
+def _counted(request: Request, j: int) -> exp.Expr:
+    """How many values a test counts; of those who are left out, only whom it counts."""
+    number = exp.Count(this=column(f"v{j}"))
+    return number if request.tests[j].total else seen_number(number)
 
 
 def _state(i: int, state: AggregateState) -> list[exp.Expr]:
