@@ -279,7 +279,7 @@ def values(metrics: list[str], seeds: int, seconds: float) -> None:
                     roles = {"age": "quasi", "zip": "quasi", "s": "sensitive"}
                     release = hm.anonymize(
                         hm.read(people, schema=roles), hm.KAnonymity(2), promise, method="exact",
-                        metric=metric, time_limit=seconds,
+                        metric=metric, time_limit=seconds, block=size,
                     )  # fmt: skip
                     gaps.append((release.gap or 0.0) / release.parameters["value"])
                 took = (time.process_time() - begun) / seeds

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 60.0  # seconds where no time limit is stated
 _WHOLE = {"dbil": 120, "wcsd": 80, "diameter": 300, "split": 400}
-_WHOLE_VALUES = 60  # where classes cannot be bounded by their size
+_WHOLE_VALUES, _WHOLE_LINKS = 40, 30  # where classes cannot be bounded by their size
 
 
 def find_optimum(task: PartitionTask) -> Division:
@@ -64,7 +64,7 @@ def find_optimum(task: PartitionTask) -> Division:
     if deadline is None:
         _compile(task, metric)
         deadline = time.monotonic() + PATIENCE
-    usual = min(_WHOLE[metric], _WHOLE_VALUES) if linked or valued else _WHOLE[metric]
+    usual = _WHOLE_LINKS if linked else _WHOLE_VALUES if valued else _WHOLE[metric]
     largest = int(task.options.get("block", usual))
     if linked and len(task) > largest:
         raise ParameterError(
