@@ -7,6 +7,11 @@ of the processor, after a run on few rows, so that nothing is compiled in them; 
 that the process held meanwhile beyond what it held before there was a table (on Linux), for a row
 of the table too: with twice the rows the bytes a row stay the same where memory is linear.
 
+The goals are 5 s each on a quiet machine, 60 s for groups of several columns and 10 s for record
+swapping. Machines differ, and other work slows them down, so each mask is also counted in units: a
+unit is the time of the processor for the sum of ten million squares in plain Python, measured just
+before and after the mask. A quiet machine takes 0.6 s for it, so that 5 s are 8.3 units.
+
 On Adult, ages in decades: cells blanked by local suppression at k = 5 on 8 and 5 columns by both
 readings (sdcMicro, recorded: 14,735 and 2,192 by the second); and the share of the variance that
 microaggregation at k = 5 of the six columns of numbers loses (sdcMicro's MDAV, recorded: 1.56%).
@@ -33,21 +38,31 @@ STEPS = (
     M.TopCode("income", share=0.01),
     M.BottomCode("age", share=0.01),
     M.Round("income", base=100, how="random"),
+    M.Round(["income", "hours"], base=10),
+    M.Noise("income"),
     M.Noise(["income", "age", "hours"], kind="correlated"),
+    M.Noise(["income", "hours"], kind="multiplicative"),
+    M.Noise(["income", "age", "hours"], kind="outliers"),
     M.RankSwap("income", within=0.05),
     M.RecordSwap(["region", "town"], similar=["sex"], risk=["age", "sex"], household="home"),
     M.Shuffle("income"),
     M.Pram("job", keep=0.8),
+    M.Pram("job", spread="optimal", certainty=0.5),
     M.Randomize("illness", epsilon=1),
     M.Microaggregate("income", k=5),
     M.Microaggregate(["income", "age", "hours", "day"], k=5),
+    M.Microaggregate(["income", "age", "hours"], k=5, method="mdav", scale="ranks"),
+    M.Microaggregate(["income", "age"], k=5, method="v-mdav", aggregate="median"),
     M.LocalSuppression(k=5),
     M.LocalSuppression(k=5, reading="any"),
     M.Suppress("job", rare=5),
+    M.Suppress(["town", "job"]),
     M.Sample(0.1, by="region"),
     M.Massc(),
     M.PartlySynthetic("income"),
+    M.PartlySynthetic(["job", "income"], draws=2),
     M.Hybrid("income", k=5),
+    M.Hybrid(["income", "hours"], k=5),
     M.Anatomy("illness", l=5),
     M.Bucketize("illness", l=5),
     M.Guard("illness", guard="guarded"),
@@ -58,6 +73,7 @@ STEPS = (
 )
 EIGHT = ("sex", "age", "race", "marital-status", "education", "native-country", "workclass",
          "occupation")  # fmt: skip
+QUIET = 0.6  # seconds of a unit on a quiet machine
 NUMBERS = {"age": 0, "fnlwgt": 2, "education-num": 4, "capital-gain": 10, "capital-loss": 11,
            "hours-per-week": 12}  # fmt: skip
 
@@ -91,6 +107,22 @@ def table(rows: int, seed: int = 0) -> hm.Table:
     return hm.read(pa.table(data), schema={"columns": roles})
 
 
+def unit() -> float:
+    """Seconds of the processor for a sum of ten million squares: how fast this machine is now."""
+    began = time.process_time()
+    sum(i * i for i in range(10**7))
+    return time.process_time() - began
+
+
+def goal(step: hm.masks.MaskStep) -> float:
+    """The units that a mask may take: of a quiet machine 5 s, or what is said above."""
+    several = len(getattr(step, "columns", None) or ()) > 1 and not isinstance(
+        getattr(step, "columns", None), str
+    )
+    seconds = 60 if step.name in ("microaggregate", "hybrid") and several else 5
+    return (10 if step.name == "record-swap" else seconds) / QUIET
+
+
 def held(kind: str) -> int:
     """Bytes of memory that the process holds (VmRSS), or held at most (VmHWM); 0 elsewhere."""
     status = Path("/proc/self/status")
@@ -113,15 +145,22 @@ def speed(rows: int, only: list[str]) -> list[dict[str, Any]]:
         hm.mask(small, step, seed=1)  # compiles
     before = held("VmRSS")
     people = table(rows)
+    pace = unit()
     for step in chosen:
         forget_peak()
         began, used = time.perf_counter(), time.process_time()
         release = hm.mask(people, step, seed=1)
+        seconds, processor = time.perf_counter() - began, time.process_time() - used
+        pace, earlier = unit(), pace
+        units = processor / ((pace + earlier) / 2)
         found = {
             "mask": step.name,
             "stated": step.sentence,
-            "seconds": round(time.perf_counter() - began, 2),
-            "processor": round(time.process_time() - used, 2),
+            "seconds": round(seconds, 2),
+            "processor": round(processor, 2),
+            "unit": round((pace + earlier) / 2, 2),
+            "units": round(units, 1),
+            "of_the_goal": round(units / goal(step), 2),
             "megabytes": round((held("VmHWM") - before) / 1e6),
             "bytes_a_row": round((held("VmHWM") - before) / rows),
             "facts": {k: v for k, v in release.steps[0]["facts"].items() if k != "given"},

@@ -8,6 +8,8 @@ import pytest
 
 from halfmask.cli.main import run
 
+PLACES = [(48.1, 2.1), (48.2, 2.2), (52.4, 13.3), (52.5, 13.4)]
+
 
 @pytest.fixture
 def people(tmp_path, monkeypatch):
@@ -86,6 +88,30 @@ def test_a_vault_does_not_stand_beside_the_release(people, capsys):
     assert shell(*given, "pseudonym id vault=own/vault.json", "-o", "out.csv") == 0
     assert "p1" not in (people / "out.csv").read_text()
     assert (people / "own" / "vault.json").stat().st_mode & 0o077 == 0
+
+
+def test_areas_of_a_cloak_are_drawn(tmp_path, capsys):
+    rows = "".join(f"{lat},{lon},1\n" for lat, lon in PLACES)
+    (tmp_path / "places.csv").write_text(f"lat,lon,n\n{rows}")
+    roles = '[columns]\nlat = "quasi"\nlon = "quasi"\nn = "other"\n'
+    (tmp_path / "places.toml").write_text(roles)
+    source, drawn = str(tmp_path / "places.csv"), tmp_path / "areas.geojson"
+    step = "cloak lat longitude=lon k=2 cell=area"
+    assert shell("mask", source, "--step", step, "--map", str(drawn)) == 0
+    features = json.loads(drawn.read_text())["features"]
+    assert sorted(one["properties"]["rows"] for one in features) == [2, 2]
+    for one in features:  # each place stands inside a square that is drawn
+        (ring,) = one["geometry"]["coordinates"]
+        west, east = min(x for x, _ in ring), max(x for x, _ in ring)
+        south, north = min(y for _, y in ring), max(y for _, y in ring)
+        inside = [p for p in PLACES if south <= p[0] <= north and west <= p[1] <= east]
+        assert len(inside) >= 2
+    drawn.unlink()
+    capsys.readouterr()
+    assert shell("mask", source, "--step", "round n base=2", "--map", str(drawn)) == 1
+    assert "no step is one" in capsys.readouterr().err
+    assert shell("mask", source, "--step", step, "--map", source) == 1
+    assert not drawn.exists()
 
 
 def test_help_lists_every_mask(capsys):

@@ -32,6 +32,7 @@ from halfmask.cli.show import show_verdicts
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from halfmask.masking.cloaking import Cloak
     from halfmask.masking.response import ShareEstimate
     from halfmask.release.doors.masked import MaskedRelease
 
@@ -58,6 +59,7 @@ class MaskCommand(PromiseCommand):
 @output("The release: .parquet, .csv, .arrow; - is CSV on stdout.")
 @click.option("--report", type=click.Path(), help="A report: .html or .json.")
 @click.option("--figures", type=click.Path(), help="Means and variances, for you alone: .json.")
+@click.option("--map", "areas", type=click.Path(), help="The areas of a cloak: .geojson.")
 @as_json
 def mask_command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
     """Mask FILE step by step: swap, round, perturb, suppress, sample.
@@ -67,6 +69,7 @@ def mask_command(file: str, output: str | None, as_json: bool, **given: Any) -> 
 
     Example: halfmask mask people.csv --step "top-code salary share=0.01" -o out.csv
     """
+    from halfmask.masking.cloaking import Cloak
     from halfmask.masking.mask import read_steps
     from halfmask.masking.pseudonyms import refuse_near_vault
     from halfmask.masking.run import mask, read_like
@@ -74,12 +77,16 @@ def mask_command(file: str, output: str | None, as_json: bool, **given: Any) -> 
 
     refuse_two_documents(output, json_too=as_json)
     refuse_bad_outputs(file, output, given["report"], given["figures"])
+    refuse_bad_outputs(file, output, given["report"], given["areas"])
     if given["steps"] and given["like"]:
         raise click.UsageError("--step and --like both say what to do: give one of them.")
     steps = read_like(given["like"]) if given["like"] else read_steps(given["steps"])
     table = load(file, given)
     named = steps or read_steps(table.schema.mask)
     refuse_near_vault(named, None if output == STDOUT else output)
+    cloaks = [one for one in named if isinstance(one, Cloak)]
+    if given["areas"] and not cloaks:
+        raise click.UsageError("--map draws the areas of a cloak, and no step is one.")
     models = read_models(given, mark="--", population=population_of(given), needed=False)
     settings = {"models": models, "seed": given["seed"], **demand_settings(given)}
     with show.show_working("Masking"):
@@ -87,6 +94,8 @@ def mask_command(file: str, output: str | None, as_json: bool, **given: Any) -> 
     deliver(release, output, given["report"])
     if given["figures"]:
         _keep_figures(release, given["figures"])
+    if given["areas"]:
+        _draw_areas(release, cloaks[-1], given["areas"])
     if as_json:
         show.print_document("mask", release.to_dict())
     else:
@@ -181,6 +190,15 @@ def _keep_figures(release: MaskedRelease, path: str) -> None:
         text = json.dumps(plain({"steps": list(release.figures)}), indent=2)
         temporary.write_text(text + "\n", encoding="utf-8")
     show.say(f"The figures are in {path}; they are for you alone.")
+
+
+def _draw_areas(release: MaskedRelease, cloak: Cloak, path: str) -> None:
+    from halfmask.masking.cloaking import geojson
+    from halfmask.release.files import whole_file
+
+    with whole_file(path) as temporary:
+        temporary.write_text(geojson(release.tables["cells"], cloak.cell) + "\n", encoding="utf-8")
+    show.say(f"The areas are in {path}.")
 
 
 def show_masked(release: MaskedRelease, *, to: str = "stdout") -> None:

@@ -51,17 +51,10 @@ def key_bytes(key: Any, file: str | Path | None) -> bytes:
 def keyed_tokens(key: bytes, label: str, values: pa.Array) -> list[str]:
     """A token for each of the distinct values, which must not be missing."""
     own = hmac.digest(key, label.encode(), "sha256").ljust(64, b"\0")
-    # HMAC with the key taken in once: for a million values, half the time of asking hmac for each.
-    inner = sha256(bytes(one ^ 0x36 for one in own))
-    outer = sha256(bytes(one ^ 0x5C for one in own))
-
-    def token(text: str) -> str:
-        first, last = inner.copy(), outer.copy()
-        first.update(text.encode())
-        last.update(first.digest())
-        return last.hexdigest()[:_DIGITS]
-
-    return [token(str(one)) for one in values.cast(pa.string()).to_pylist()]
+    # HMAC written out: for a million values, less than half the time of asking hmac for each.
+    inner, outer = (bytes(one ^ pad for one in own) for pad in (0x36, 0x5C))
+    texts = values.cast(pa.string()).cast(pa.binary()).to_pylist()
+    return [sha256(outer + sha256(inner + text).digest()).hexdigest()[:_DIGITS] for text in texts]
 
 
 def person_tokens(table: Table, key: bytes, rows: NDArray[np.int64]) -> pa.Array:
@@ -93,6 +86,9 @@ def tied_classes(ids: NDArray[Any], who: NDArray[Any]) -> tuple[NDArray[Any], in
         ids: the class of each row that leaves.
         who: whose row it is.
     """
+    if not len(who) or len(ids) == len(np.unique(who)):  # one row each: nothing is tied
+        alone, of_row = np.unique(ids, return_inverse=True)
+        return of_row.reshape(-1), len(alone)
     order = np.lexsort((ids, who))
     texts = pa.array(ids[order]).cast(pa.string())
     people, starts = np.unique(who[order], return_index=True)

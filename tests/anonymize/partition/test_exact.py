@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections import Counter
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 
 import numpy as np
@@ -265,6 +265,50 @@ def test_links_that_cannot_be_kept_are_refused(options, words):
     table = ruled(rows, {"must": ["a", None, None, "a"]})
     with pytest.raises(HalfmaskError, match=words):
         hm.anonymize(table, OWN, **{"method": "exact", **options})
+
+
+@pytest.mark.parametrize("metric", SUMS)
+def test_a_promise_of_t_is_proven_for_forty_people(metric):
+    draw = np.random.default_rng(1)
+    people = {
+        "age": draw.integers(20, 80, 40),
+        "zip": draw.integers(0, 50, 40),
+        "s": draw.choice(list("uvwx"), 40, p=[0.4, 0.3, 0.2, 0.1]),
+    }
+    table = hm.read(people, schema={"age": "quasi", "zip": "quasi", "s": "sensitive"})
+    promises = (hm.KAnonymity(2), hm.TCloseness(0.5, "s"))
+    release = hm.anonymize(table, *promises, method="exact", metric=metric, time_limit=600)
+    assert release.gap == 0.0
+    freer = hm.anonymize(table, promises[0], method="exact", metric=metric, time_limit=600)
+    assert freer.parameters["value"] <= release.parameters["value"]
+    rough = hm.anonymize(table, *promises, method="mondrian", metric="dbil")
+    if metric == "dbil":
+        assert release.parameters["value"] < rough.parameters["value"]
+
+
+@given(
+    counts=st.lists(st.integers(1, 4), min_size=1, max_size=4),
+    t=st.sampled_from([0.1, 0.25, 0.3, 0.5, 0.7]),
+    own=st.integers(-1, 3),
+)
+@settings(max_examples=examples(60))
+def test_the_fewest_rows_within_t_are_those_of_all_counts(counts, t, own):
+    from halfmask.anonymize.partition.exact import _least_near
+
+    total, own = sum(counts), min(own, len(counts) - 1)
+    shares = [Fraction(count, total) for count in counts]
+
+    def reached(size):
+        for held in product(range(size + 1), repeat=len(counts)):
+            if sum(held) == size and (own < 0 or held[own] > 0):
+                over = sum(max(Fraction(h, size) - p, 0) for h, p in zip(held, shares, strict=True))
+                if over <= Fraction(str(t)):
+                    return True
+        return False
+
+    fewest = next(size for size in range(1, total + 1) if reached(size))
+    found = _least_near(np.array([float(p) for p in shares]), own, t + 1e-9, total)
+    assert found == fewest
 
 
 def test_larger_tables_with_values_are_divided_in_blocks_and_keep_them():

@@ -39,10 +39,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.anonymize.partition.task import PartitionTask
+    from halfmask.kernels.divide import Demands
 
 PATIENCE = 60.0  # seconds where no time limit is stated
 _WHOLE = {"dbil": 120, "wcsd": 80, "diameter": 300, "split": 400}
-_WHOLE_VALUES = 30  # where classes cannot be bounded by their size
+_WHOLE_VALUES, _WHOLE_LINKS = 40, 30  # where classes cannot be bounded by their size
 
 
 def find_optimum(task: PartitionTask) -> Division:
@@ -63,7 +64,7 @@ def find_optimum(task: PartitionTask) -> Division:
     if deadline is None:
         _compile(task, metric)
         deadline = time.monotonic() + PATIENCE
-    usual = min(_WHOLE[metric], _WHOLE_VALUES) if linked or valued else _WHOLE[metric]
+    usual = _WHOLE_LINKS if linked else _WHOLE_VALUES if valued else _WHOLE[metric]
     largest = int(task.options.get("block", usual))
     if linked and len(task) > largest:
         raise ParameterError(
@@ -157,7 +158,8 @@ def _instance(task: PartitionTask, deadline: float) -> Instance:
     sizes = np.bincount(must[must >= 0]) if (must >= 0).any() else np.zeros(0, dtype=np.int64)
     d = task.demands
     # The models decide at the end, exactly; a little more is allowed here.
-    rules = Rules(d._replace(t=np.where(d.t < 1.0, d.t + 1e-9, d.t)), must, sizes)
+    d = d._replace(t=np.where(d.t < 1.0, d.t + 1e-9, d.t))
+    rules = Rules(d._replace(k=_least_rows(d)), must, sizes)
     plain = Instance(far, rules, deadline)
     if not (cannot >= 0).any():
         return plain
@@ -165,6 +167,43 @@ def _instance(task: PartitionTask, deadline: float) -> Instance:
     same = np.equal.outer(cannot, cannot) & (cannot >= 0)
     np.fill_diagonal(same, val=False)
     return Instance(np.where(same, apart, far), rules, deadline, apart)
+
+
+def _least_rows(d: Demands) -> NDArray[np.int64]:
+    """Per row, how many rows its class has at least for its k, l and t: searches count rows first.
+
+    Of m rows, the shares that come nearest to those of all rows exceed them by what the values
+    exceed that get one row more than m times their share; the own value is among those held.
+    """
+    least = d.k.copy()
+    for s in range(d.values.shape[1]):
+        least = np.maximum(least, d.l[:, s])
+        shares = d.shares[s]
+        for value, t in {
+            (int(v), float(t)) for v, t in zip(d.values[:, s], d.t[:, s], strict=True)
+        }:
+            if t >= 1.0:
+                continue
+            mine = (d.values[:, s] == value) & (d.t[:, s] == t)
+            least[mine] = np.maximum(least[mine], _least_near(shares, value, t, len(least)))
+    return least
+
+
+def _least_near(shares: NDArray[np.float64], value: int, t: float, most: int) -> int:
+    """The fewest rows, ``value`` among them, whose shares can be within ``t`` of ``shares``."""
+    for m in range(1, most):
+        room = m * shares
+        held = np.floor(room + 1e-9)
+        if value >= 0:
+            held[value] = max(held[value], 1.0)
+        over = np.maximum(held - room, 0.0).sum()
+        rest = m - int(held.sum())
+        if rest > 0:
+            more = np.sort(np.maximum(held + 1.0 - np.maximum(room, held), 0.0))
+            over += more[:rest].sum() + max(rest - len(more), 0)
+        if over <= t * m + 1e-9:
+            return m
+    return most
 
 
 def _linked_codes(task: PartitionTask, option: str) -> NDArray[np.int64]:

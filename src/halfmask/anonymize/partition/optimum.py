@@ -157,6 +157,31 @@ class ClassPool:
         ones = np.ones(len(rows))
         return csc_array((ones, rows, pointers), shape=(self.rows, len(self)))
 
+    def below(self, prices: NDArray[np.float64], most: float, count: int) -> tuple[ClassPool, bool]:
+        """The classes that cost less than the prices of their rows and ``most``.
+
+        With more than ``count`` of them those that cost least beyond the prices; whether all are
+        among them is told too.
+        """
+        beyond = np.array(self.costs) - self.matrix().T @ prices
+        return self._least(beyond, np.flatnonzero(beyond < most), count)
+
+    def smallest(self, count: int) -> tuple[ClassPool, bool]:
+        """At most ``count`` classes, those of fewest rows, and whether these are all."""
+        lengths = np.fromiter((len(m) for m in self.members), dtype=np.float64, count=len(self))
+        return self._least(lengths, np.arange(len(self)), count)
+
+    def _least(
+        self, weights: NDArray[np.float64], picked: NDArray[np.int64], count: int
+    ) -> tuple[ClassPool, bool]:
+        every = len(picked) <= count
+        if not every:
+            picked = picked[np.argpartition(weights[picked], count)[:count]]
+        part = ClassPool(self.rows)
+        part.members = [self.members[i] for i in picked.tolist()]
+        part.costs = [self.costs[i] for i in picked.tolist()]
+        return part, every
+
     def relax(self, seconds: float) -> tuple[float, NDArray[np.float64]] | None:
         """The optimum if classes could be taken in part, and the price of each row.
 
@@ -198,6 +223,7 @@ _EPS = 1e-9
 _BATCH = 4_000
 _STEPS = 20_000_000  # steps of one search for classes, about ten seconds
 _LISTED = 400_000  # classes among which the optimum is chosen at the end
+_FEW, _NEAREST = 250, 4_000  # classes among which it is looked for before that
 
 
 def smallest_sum(instance: Instance, kind: int, starts: list[NDArray[np.int64]]) -> Optimum:
@@ -214,9 +240,7 @@ def smallest_sum(instance: Instance, kind: int, starts: list[NDArray[np.int64]])
         best, value = _each_alone(instance, columns)
     bound, prices = _generate(instance, kind, columns)
     if value - bound > _EPS and not instance.over:
-        chosen, cost, _ = columns.choose(min(instance.left, 10.0))
-        if chosen is not None and cost < value - _EPS:
-            best, value = chosen, cost
+        best, value, _ = _chosen(instance, columns, (best, value, bound), prices, _NEAREST)
     if value - bound > _EPS and not instance.over:
         best, value, bound = _finish(instance, kind, (best, value, bound), prices)
     return Optimum(best, value, min(bound, value))
@@ -254,22 +278,28 @@ def _generate(
     from halfmask.kernels import price
 
     bound, prices, patience = 0.0, np.zeros(len(instance)), instance.steps(_STEPS)
-    limit = class_limit(instance.k)
+    limit, bar = class_limit(instance.k), -_EPS
     while True:
         solved = columns.relax(instance.left)
         if solved is None:
             return bound, prices
         relaxed, prices = solved
-        rows, starts, costs, lowest, whole = price.priced_classes(
-            instance.far, instance.rules, prices, kind, np.inf, -_EPS, _BATCH, patience,
-            instance.deadline,
-        )  # fmt: skip
+        while True:
+            rows, starts, costs, lowest, whole = price.priced_classes(
+                instance.far, instance.rules, prices, kind, np.inf, bar, _BATCH, patience,
+                instance.deadline,
+            )  # fmt: skip
+            if len(costs) or not whole or bar == -_EPS:
+                break
+            bar = min(bar / 8, -_EPS) if bar < -1e-6 else -_EPS
         if whole:  # no more than ``limit`` classes can each lower the bound by ``lowest``
             bound = max(bound, relaxed + limit * min(lowest, 0.0))
         if whole and not len(costs):
             return max(bound, relaxed), prices
         if columns.add(rows, starts, costs) == 0 or instance.over:
             return bound, prices
+        if not whole:  # of so many only those that promise most
+            bar = min(bar, lowest / 2)
 
 
 def _finish(
@@ -296,10 +326,35 @@ def _finish(
         order, begins = sorted_classes(best)
         own = [cost_of(instance, kind, one) for one in np.split(order, begins[1:-1])]
         candidates.add(order, begins, np.array(own))
-    ids, cost, lower = candidates.choose(instance.left)
-    if ids is not None and cost < value:
-        best, value = ids, cost
-    return best, value, max(bound, min(lower, value))
+    return _chosen(instance, candidates, (best, value, bound), prices, len(candidates))
+
+
+def _chosen(
+    instance: Instance,
+    columns: ClassPool,
+    known: tuple[NDArray[np.int64], float, float],
+    prices: NDArray[np.float64],
+    most: int,
+) -> tuple[NDArray[np.int64], float, float]:
+    """Choose among classes, first few that cost least beyond their prices, then up to ``most``.
+
+    A solution that costs less than the best one known holds no class that costs as much beyond its
+    prices as that one does, so each better one leaves fewer to choose among.
+    """
+    best, value, bound = known
+    paid, count = float(prices.sum()), _FEW
+    while value - bound > _EPS and not instance.over:
+        some, every = columns.below(prices, value - paid + _EPS, count)
+        ids, cost, lower = some.choose(instance.left if every else min(instance.left, 10.0))
+        better = cost < value - _EPS
+        if ids is not None and better:
+            best, value = ids, cost
+        if every:
+            return best, value, max(bound, min(lower, value))
+        if not better and count >= most:
+            break
+        count = count if better else min(4 * count, most)
+    return best, value, bound
 
 
 def largest_split(instance: Instance, least: int = 2) -> Optimum:
@@ -510,9 +565,13 @@ def _covered(instance: Instance, limit: float) -> tuple[NDArray[np.int64] | None
             return None, True
         if columns.add(rows, starts, costs) == 0 or instance.over:
             return None, False
-    ids, cost, _ = columns.choose(min(instance.left, 10.0))
-    if ids is not None and cost < _EPS:
-        return ids, False
+    for count in (_FEW, _NEAREST):  # small classes fit together most easily
+        some, every = columns.smallest(count)
+        ids, cost, _ = some.choose(min(instance.left, 10.0))
+        if ids is not None and cost < _EPS:
+            return ids, False
+        if every or instance.over:
+            break
     return _among_all(instance, limit)
 
 
@@ -528,7 +587,7 @@ def _among_all(instance: Instance, limit: float) -> tuple[NDArray[np.int64] | No
         price.CLIQUE,
         limit + _EPS,
         1.0,
-        _WIDEST_LISTED,
+        _WIDEST_LISTED if instance.rules.plain else _WIDEST_LISTED // 10,
         20 * _WIDEST_STEPS,
         instance.deadline,
     )
