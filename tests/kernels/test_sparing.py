@@ -195,6 +195,19 @@ def test_classes_around_outer_rows_and_grown_ones(columns):
             same([one], [divide.k_member.compiled(*given, draws, improved)])
 
 
+def test_radii_of_classes():
+    rng = np.random.default_rng(4)
+    for _ in range(ROUNDS):
+        points = random_points(rng, 12)
+        lengths = rng.integers(1, 9, 5)
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        fits, rows = rng.integers(0, 12, starts[-1]), rng.integers(1, 4, 12)
+        codes = np.zeros((2, 12), np.int32)
+        sizes = np.array([min(3, int(rows[fits[a:b]].sum())) for a, b in pairwise(starts)])
+        given = points, lattice.Fits(sizes, starts, fits, rows, rng.permutation(12), codes)
+        same(lattice.radii.plain(*given), lattice.radii.compiled(*given))
+
+
 def test_classes_around_outer_rows_by_hand():
     numbers = np.array([[0.0], [9.0], [1.0], [8.0], [4.0]])
     none = np.zeros((5, 0), np.int32)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from halfmask.kernels.compiler import (
+    bare,
     constants,
     integer_rows,
     integers,
@@ -124,13 +125,13 @@ def profile(
     return out_starts, out_cells[:filled], out_counts[:filled]
 
 
-@kernel
+@bare
 def _part_cost(count: int, held: int, lf: NDArray[np.float64]) -> float:
     """Log C(count + held - 1, held - 1) + log count! in its short form."""
     return lf[count + held - 1] - lf[held - 1] if held > 0 else 0.0
 
 
-@kernel
+@bare
 def _join_cost(w: int, count: int, held: int, lf: NDArray[np.float64]) -> Any:
     """What a value with ``w`` observations adds to the cost of a part's own counts."""
     return lf[count + held + w] - lf[held] + lf[held - 1] - lf[count + held - 1]
@@ -172,13 +173,14 @@ def _logs(inside: Any, parts: int) -> Any:
     return logs
 
 
-@kernel
+@bare
 def _gains(values: Any, v: int, parts: int, inside: Any, logs: Any, lf: Any, gain: Any) -> None:
     """Fill ``gain`` with what the cells' likelihood gains by a value in each part."""
     for j in range(parts):
         gain[j] = 0.0
-    for e in range(values.starts[v], values.starts[v + 1]):
-        c, n = values.cells[e], values.counts[e]
+    starts, cells, counts, _ = values
+    for e in range(starts[v], starts[v + 1]):
+        c, n = cells[e], counts[e]
         if n == 1:
             for j in range(parts):
                 gain[j] += logs[c, j]
@@ -187,16 +189,17 @@ def _gains(values: Any, v: int, parts: int, inside: Any, logs: Any, lf: Any, gai
                 gain[j] += lf[inside[c, j] + n] - lf[inside[c, j]]
 
 
-@kernel
+@bare
 def _put(values: Any, v: int, j: int, sign: int, inside: Any, logs: Any) -> None:
     """Add a value's observations to a part, or take them out of it."""
-    for e in range(values.starts[v], values.starts[v + 1]):
-        c = values.cells[e]
-        inside[c, j] += sign * values.counts[e]
+    starts, cells, counts, _ = values
+    for e in range(starts[v], starts[v + 1]):
+        c = cells[e]
+        inside[c, j] += sign * counts[e]
         logs[c, j] = np.log(inside[c, j] + 1.0)
 
 
-@kernel
+@bare
 def _closed(a: int, parts: int, part: Any, total: Any, held: Any, inside: Any, logs: Any) -> int:
     """Give the place of the empty part ``a`` to the last one; returns how many parts are left."""
     parts -= 1

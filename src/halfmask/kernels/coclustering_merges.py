@@ -15,6 +15,7 @@ import numpy as np
 
 from halfmask.kernels.compiler import (
     ascend,
+    bare,
     constants,
     count_up,
     integer_rows,
@@ -69,14 +70,15 @@ class Sides(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """The pairs of parts of one variable: ``together`` has a row per part."""
+    """The pairs of parts of one variable: ``together`` has ``wide`` numbers per part."""
 
     ordered: bool
     following: NDArray[np.int64]
     together: NDArray[np.float64]
+    wide: int
 
 
-@kernel
+@bare
 def _both(u: int, v: int, lf: NDArray[np.float64]) -> float:
     return lf[u + v] - lf[u] - lf[v] if u > 0 and v > 0 else 0.0
 
@@ -120,10 +122,10 @@ def _grouped(keys: Any, codes: Any, side: int, dims: int) -> Any:
 def first_pairs(cells: Any, n: int, side: int, pairs: Any) -> None:
     """Fill ``together`` of one variable from all cells."""
     codes, counts, lf = cells.codes, cells.counts, cells.lf
-    ordered, following, together = pairs
+    ordered, following, together, wide = pairs
     keys = _keys(cells, n, side)
     order = _grouped(keys, codes, side, codes.shape[1])
-    at = zeros(len(together))
+    at = zeros(len(following))
     i = 0
     while i < n:
         j = i
@@ -135,19 +137,19 @@ def first_pairs(cells: Any, n: int, side: int, pairs: Any) -> None:
             if ordered:
                 b = following[a]
                 if b >= 0 and at[b] > 0:
-                    together[a, 0] += _both(at[a], at[b], lf)
+                    together[a] += _both(at[a], at[b], lf)
             else:
                 for q in range(p + 1, j):
                     b = codes[order[q], side]
                     gain = _both(at[a], at[b], lf)
-                    together[a, b] += gain
-                    together[b, a] += gain
+                    together[a * wide + b] += gain
+                    together[b * wide + a] += gain
         for p in range(i, j):
             at[codes[order[p], side]] = 0
         i = j
 
 
-@kernel
+@bare
 def _more(left: Any, right: Any, x: int, y: int, lf: Any) -> float:
     """What joining x and y gains more once the cells at their left and right are one."""
     apart = _both(left[x], left[y], lf) + _both(right[x], right[y], lf)
@@ -163,7 +165,7 @@ def other_pairs(
     The first ``n`` of ``touched`` are the cells of both parts.
     """
     codes, counts, mix, lf = cells
-    ordered, following, together = pairs
+    ordered, following, together, wide = pairs
     keys = unsigned(n)
     for i in range(n):
         keys[i] = 0
@@ -171,7 +173,7 @@ def other_pairs(
             if k != side and k != other:
                 keys[i] += np.uint64(codes[touched[i], k] + 1) * mix[k]
     order = ascend(keys) if codes.shape[1] > 2 else count_up(n)
-    left, right = zeros(len(together)), zeros(len(together))
+    left, right = zeros(len(following)), zeros(len(following))
     present = integers(n)
     i = 0
     while i < n:
@@ -192,13 +194,13 @@ def other_pairs(
             if ordered:
                 y = following[x]
                 if y >= 0:
-                    together[x, 0] += _more(left, right, x, y, lf)
+                    together[x] += _more(left, right, x, y, lf)
             else:
                 for q in range(p + 1, m):
                     y = present[q]
                     gain = _more(left, right, x, y, lf)
-                    together[x, y] += gain
-                    together[y, x] += gain
+                    together[x * wide + y] += gain
+                    together[y * wide + x] += gain
         for p in range(m):
             left[present[p]], right[present[p]] = 0, 0
         i = j
@@ -210,13 +212,13 @@ def own_pairs(
 ) -> int:
     """Update ``together`` of ``side`` itself, give b's cells to a; returns how many cells stay."""
     codes, counts, lf = cells.codes, cells.counts, cells.lf
-    ordered, together = pairs.ordered, pairs.together
+    ordered, together, wide = pairs.ordered, pairs.together, pairs.wide
     keys = _keys(cells, n, side)
     order = _grouped(keys, codes, side, codes.shape[1])
     if ordered:
-        together[a, 0] = 0.0
+        together[a] = 0.0
         if before >= 0:
-            together[before, 0] = 0.0
+            together[before] = 0.0
     drop = zeros(n)
     i = 0
     while i < n:
@@ -237,17 +239,17 @@ def own_pairs(
             n_a = counts[own] if own >= 0 else 0
             n_b = counts[gone] if gone >= 0 else 0
             if ordered:
-                together[a, 0] += _both(n_a + n_b, n_after, lf)
+                together[a] += _both(n_a + n_b, n_after, lf)
                 if before >= 0:
-                    together[before, 0] += _both(n_before, n_a + n_b, lf)
+                    together[before] += _both(n_before, n_a + n_b, lf)
             elif gone >= 0:
                 for p in range(i, j):
                     x = codes[order[p], side]
                     if x != a and x != b:
                         m = counts[order[p]]
                         gain = _both(n_a + n_b, m, lf) - _both(n_a, m, lf)
-                        together[a, x] += gain
-                        together[x, a] += gain
+                        together[a * wide + x] += gain
+                        together[x * wide + a] += gain
             if gone >= 0:
                 if own >= 0:
                     counts[own] += n_b
@@ -269,7 +271,7 @@ def own_pairs(
 _HUGE_GRID = 2.0**30
 
 
-@kernel
+@bare
 def _compositions(total: int, cells: float) -> float:
     if cells <= 1.0:
         return 0.0
@@ -278,13 +280,13 @@ def _compositions(total: int, cells: float) -> float:
     return math.lgamma(total + cells) - math.lgamma(cells) - math.lgamma(total + 1.0)
 
 
-@kernel
+@bare
 def _neighbours(a: int, b: int, total: Any, lf: Any, shared: float) -> Any:
     """What merging two intervals changes, without the terms that only count parts."""
     return lf[total[a] + total[b]] - lf[total[a]] - lf[total[b]] - shared
 
 
-@kernel
+@bare
 def _pair(a: int, b: int, total: Any, held: Any, lf: Any, shared: float) -> Any:
     """The same for two groups of values."""
     m = held[a] + held[b]
@@ -299,23 +301,18 @@ def _pair(a: int, b: int, total: Any, held: Any, lf: Any, shared: float) -> Any:
     )
 
 
-@kernel
+@bare
 def _scan_row(
-    a: int, alive: Any, total: Any, held: Any, together: Any, lf: Any, partner: Any, value: Any
-) -> None:
+    a: int, parts: int, alive: Any, total: Any, held: Any, together: Any, lf: Any, partner: Any,
+    value: Any,
+) -> None:  # fmt: skip
     """Find the best partner behind ``a`` among categorical parts."""
     value[a], partner[a] = np.inf, -1
-    for b in range(a + 1, len(together)):
+    for b in range(a + 1, parts):
         if alive[b]:
-            here = _pair(a, b, total, held, lf, together[a, b])
+            here = _pair(a, b, total, held, lf, together[a * parts + b])
             if here < value[a]:
                 value[a], partner[a] = here, b
-
-
-@kernel
-def _together(everything: Any, at: Any, k: int, parts: int) -> Any:
-    """The part of ``everything`` that is about one variable: a row per part."""
-    return everything[at[k] : at[k + 1]].reshape(parts, (at[k + 1] - at[k]) // parts)
 
 
 @kernel
@@ -352,8 +349,8 @@ def merge_path(cells: Any, sides: Any, informative: NDArray[np.float64]) -> tupl
         for a in range(parts[k] - 1):
             following[k, a], preceding[k, a + 1] = a + 1, a
         if not frozen[k]:
-            together = _together(all_together, at, k, parts[k])
-            first_pairs(cells, n, k, Pairs(ordered[k], following[k], together))
+            together = all_together[at[k] : at[k + 1]]
+            first_pairs(cells, n, k, Pairs(ordered[k], following[k], together, parts[k]))
     steps = integer_rows(every, 3, 0)
     change = reals(every, 0.0)
     done = 0
@@ -368,13 +365,14 @@ def merge_path(cells: Any, sides: Any, informative: NDArray[np.float64]) -> tupl
         for k in range(dims):
             if frozen[k] or left[k] <= stop_at[k]:
                 continue
-            together = _together(all_together, at, k, parts[k])
+            together = all_together[at[k] : at[k + 1]]
             if stale[k]:
                 for x in range(parts[k]):
                     if alive[k, x] and not ordered[k]:
                         _scan_row(
-                            x, alive[k], totals[k], helds[k], together, lf, partner[k], value[k]
-                        )
+                            x, parts[k], alive[k], totals[k], helds[k], together, lf, partner[k],
+                            value[k],
+                        )  # fmt: skip
                 stale[k] = 0
             low, x_best, y_best = np.inf, -1, -1
             for x in range(parts[k]):
@@ -384,7 +382,7 @@ def merge_path(cells: Any, sides: Any, informative: NDArray[np.float64]) -> tupl
                     y = following[k, x]
                     if y < 0:
                         continue
-                    here = _neighbours(x, y, totals[k], lf, together[x, 0])
+                    here = _neighbours(x, y, totals[k], lf, together[x])
                 else:
                     y, here = partner[k, x], value[k, x]
                 if here < low:
@@ -405,14 +403,14 @@ def merge_path(cells: Any, sides: Any, informative: NDArray[np.float64]) -> tupl
                 m += 1
         for k in range(dims):
             if k != side and not frozen[k] and left[k] > 1:
-                together = _together(all_together, at, k, parts[k])
-                pairs = Pairs(ordered[k], following[k], together)
+                together = all_together[at[k] : at[k + 1]]
+                pairs = Pairs(ordered[k], following[k], together, parts[k])
                 other_pairs(cells, touched, m, side, a, k, pairs)
                 stale[k] = 1
         before = preceding[side, a] if ordered[side] else -1
         after = following[side, b] if ordered[side] else -1
-        together = _together(all_together, at, side, parts[side])
-        pairs = Pairs(ordered[side], following[side], together)
+        together = all_together[at[side] : at[side + 1]]
+        pairs = Pairs(ordered[side], following[side], together, parts[side])
         n = own_pairs(cells, n, side, a, b, pairs, before, after)
         totals[side, a] += totals[side, b]
         helds[side, a] += helds[side, b]
@@ -427,11 +425,11 @@ def merge_path(cells: Any, sides: Any, informative: NDArray[np.float64]) -> tupl
                     continue
                 if x == a or partner[side, x] == a or partner[side, x] == b:
                     _scan_row(
-                        x, alive[side], totals[side], helds[side], together, lf, partner[side],
-                        value[side],
+                        x, parts[side], alive[side], totals[side], helds[side], together, lf,
+                        partner[side], value[side],
                     )  # fmt: skip
                 elif x < a:
-                    here = _pair(x, a, totals[side], helds[side], lf, together[x, a])
+                    here = _pair(x, a, totals[side], helds[side], lf, together[x * parts[side] + a])
                     if here < value[side, x]:
                         value[side, x], partner[side, x] = here, a
         steps[done, 0], steps[done, 1], steps[done, 2] = side, a, b

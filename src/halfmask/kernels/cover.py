@@ -16,6 +16,7 @@ import numpy as np
 
 from halfmask.kernels.compiler import (
     Sparing,
+    bare,
     integer_rows,
     integers,
     kernel,
@@ -99,7 +100,7 @@ class Found(NamedTuple):
     fits: NDArray[np.int64]
 
 
-@kernel
+@bare
 def covers(c: Any, column: int, t: int, leaf: int) -> bool:
     """Whether a released tuple covers a leaf in one column."""
     if not c.low[column, t] <= leaf <= c.high[column, t]:
@@ -112,7 +113,7 @@ def covers(c: Any, column: int, t: int, leaf: int) -> bool:
     return bool(at < end and c.covered[at] == leaf)
 
 
-@kernel
+@bare
 def first_from(values: Any, low: int, high: int, wanted: int) -> int:
     """The first place from ``low`` whose value is not below ``wanted``."""
     while low < high:
@@ -173,7 +174,7 @@ def _covering(c: Any, found: Any, room: int = _ROOM) -> None:
                     count += 1
 
 
-@kernel
+@bare
 def _each(c: Any, found: Any, depth: int, first: int, last: int, over: Any) -> None:
     """Look at every pair of a node: at the columns that are left."""
     columns = c.low.shape[0]
@@ -240,7 +241,7 @@ def _nodes(leaves: Any, first: int, last: int) -> Any:
     return nodes
 
 
-@kernel
+@bare
 def _within(c: Any, depth: int, t: int, nodes: Any) -> Any:
     """The nodes from the first leaf of a label to its last."""
     leaves, count = c.leaves[depth], len(nodes) - 1
@@ -296,7 +297,7 @@ def _room_for(waiting: Any, count: int, more: int) -> Any:
     return wider
 
 
-@kernel
+@bare
 def _note(waiting: Any, at: int, depth: int, first: int, last: int, begin: int, end: int) -> None:
     """Let a node wait."""
     waiting[at, 0], waiting[at, 1], waiting[at, 2] = depth, first, last
@@ -314,7 +315,7 @@ def _room(lists: Any, used: int, wanted: int) -> Any:
     return wider
 
 
-@kernel
+@bare
 def _first_node(leaves: Any, nodes: Any, low: int, high: int, wanted: int) -> int:
     """The first node from ``low`` whose leaf is not below ``wanted``."""
     while low < high:
@@ -326,7 +327,7 @@ def _first_node(leaves: Any, nodes: Any, low: int, high: int, wanted: int) -> in
     return low
 
 
-@kernel
+@bare
 def _after(values: Any, low: int, high: int, value: int) -> int:
     """Where the run of ``value`` that begins at ``low`` ends; most runs are short."""
     step = 1
@@ -366,7 +367,7 @@ def _pairs(c: Columns, *_: Any) -> int:
     return pairs * len(c.labels) if pairs <= _MATRIX else _COMPARED + 1
 
 
-_MATRIX, _COMPARED = 4_000_000, 200_000_000  # a matrix of pairs; cells before compiling pays
+_MATRIX, _COMPARED = 4_000_000, 600_000_000  # a matrix of pairs; cells before compiling pays
 covering: Any = Sparing(_covering, _pairs, _COMPARED, _all_pairs)
 
 
@@ -403,13 +404,13 @@ class Entries(NamedTuple):
     values_known: int
 
 
-@kernel
+@bare
 def _has(m: Any, begin: int, end: int, label: int) -> bool:
     at = first_from(m.met, begin, end, label)
     return bool(at < end and m.met[at] == label)
 
 
-@kernel
+@bare
 def _walk(m: Any, keys: Any, stack: Any, out: Any, spent: Any) -> int:
     """All boxes that a tuple of keys meets, into ``out``; -1 where there are more than it holds."""
     columns = m.boxes.shape[1]
@@ -451,7 +452,7 @@ def _walk(m: Any, keys: Any, stack: Any, out: Any, spent: Any) -> int:
     return found
 
 
-@kernel
+@bare
 def _walk_room(m: Any) -> int:
     """How many nodes may wait at once."""
     return int(len(m.boxes) * m.boxes.shape[1] + 2)
@@ -498,7 +499,7 @@ def meeting_pairs(m: Any, held: Any, pairs: Any, most: int) -> tuple[int, Any]:
     return number, alike
 
 
-@kernel
+@bare
 def shared_values(e: Any, one: int, two: int) -> tuple[int, int]:
     """How many values two classes share, and how many people may stand in both."""
     i, j = e.starts[one], e.starts[two]
@@ -516,7 +517,7 @@ def shared_values(e: Any, one: int, two: int) -> tuple[int, int]:
     return values, people
 
 
-@kernel
+@bare
 def narrowed_pairs(e: Any, pairs: Any, alike: Any, limits: Any, told: Any, marks: Any) -> None:
     """Where two classes of different releases leave fewer values together than each alone.
 

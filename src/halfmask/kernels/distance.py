@@ -18,6 +18,7 @@ import numpy as np
 
 from halfmask.kernels.compiler import (
     ascend,
+    bare,
     integer_rows,
     integers,
     kernel,
@@ -171,7 +172,7 @@ class Points(NamedTuple):
     slots: NDArray[np.int64]
 
 
-@kernel
+@bare
 def distance(p: Any, i: int, j: int) -> float:
     """How far rows ``i`` and ``j`` are apart."""
     total = 0.0
@@ -189,7 +190,7 @@ def distance(p: Any, i: int, j: int) -> float:
     return total
 
 
-@kernel
+@bare
 def apart(p: Any, column: int, i: int, j: int) -> Any:
     """How far rows ``i`` and ``j`` are apart in one column."""
     kind, slot = p.slots[column, 0], p.slots[column, 1]
@@ -293,7 +294,7 @@ def pair_sums(
     return out
 
 
-@kernel
+@bare
 def smallest_between(p: Any, ids: NDArray[np.int64]) -> float:
     """The smallest distance between rows of different classes; infinite if there is one class."""
     best = np.inf
@@ -376,7 +377,7 @@ def nearest_rows(
     return found, far
 
 
-@kernel
+@bare
 def _mixed(one: Any, two: Any) -> Any:
     """A number that looks random but repeats."""
     chance = (np.uint64(one) + np.uint64(1)) * _MIX ^ (
@@ -385,13 +386,13 @@ def _mixed(one: Any, two: Any) -> Any:
     return (chance ^ (chance >> np.uint64(31))) * _MIX
 
 
-@kernel
+@bare
 def _start(one: int, two: int, held: int) -> Any:
     """Which of ``held`` rows comes first."""
     return np.int64((_mixed(two, one) >> np.uint64(11)) % np.uint64(held))
 
 
-@kernel
+@bare
 def _separation(
     numbers: Any, sought_numbers: Any, codes: Any, sought_codes: Any, i: int, s: int
 ) -> float:
@@ -405,7 +406,7 @@ def _separation(
     return apart
 
 
-@kernel
+@bare
 def nearest_share(
     numbers: NDArray[np.float64],
     sought_numbers: NDArray[np.float64],

@@ -20,6 +20,7 @@ import numpy as np
 from halfmask.kernels import vectors
 from halfmask.kernels.compiler import (
     Sparing,
+    bare,
     clear,
     constants,
     count_up,
@@ -55,7 +56,7 @@ class Demands(NamedTuple):
     shares: NDArray[np.float64]
 
 
-@kernel
+@bare
 def satisfied(
     d: Any, order: NDArray[np.int64], begin: int, end: int, counts: NDArray[np.int64]
 ) -> bool:
@@ -143,7 +144,7 @@ def cut(
     return order, starts[: classes + 1]
 
 
-@kernel
+@bare
 def _may_cut(d: Any, order: Any, begin: int, end: int, whole: bool) -> bool:  # noqa: FBT001
     if not whole:
         return True
@@ -153,7 +154,7 @@ def _may_cut(d: Any, order: Any, begin: int, end: int, whole: bool) -> bool:  # 
     return end - begin >= 2 * highest
 
 
-@kernel
+@bare
 def _halve(
     places: Any, c: int, d: Any, order: Any, begin: int, end: int, values: Any, spare: Any,
     counts: Any,
@@ -185,7 +186,7 @@ def _halve(
     return -1
 
 
-@kernel
+@bare
 def count_values(d: Any, row: int, number: int, seen: Any, distinct: Any, most: Any) -> bool:
     """Take note of a new member's sensitive values; whether the class still lacks some."""
     short = False
@@ -198,7 +199,7 @@ def count_values(d: Any, row: int, number: int, seen: Any, distinct: Any, most: 
     return short
 
 
-@kernel
+@bare
 def new_value(d: Any, row: int, number: int, seen: Any, distinct: Any, most: Any) -> bool:
     """Whether a row brings a value that the class lacks where it lacks some."""
     for s in range(d.values.shape[1]):
@@ -208,7 +209,7 @@ def new_value(d: Any, row: int, number: int, seen: Any, distinct: Any, most: Any
     return False
 
 
-@kernel
+@bare
 def remove(alive: Any, where: Any, count: int, row: int) -> int:
     """Take a row out of the first ``count`` of ``alive``."""
     last = alive[count - 1]
@@ -279,7 +280,7 @@ def _centroid(p: Any, n: int) -> tuple[Any, Any, Any, Any]:
     return sums, there, votes, starts
 
 
-@kernel
+@bare
 def _weigh(p: Any, row: int, sign: int, sums: Any, there: Any, votes: Any, starts: Any) -> None:
     for c in range(p.numbers.shape[1]):
         x = p.numbers[row, c]
@@ -290,7 +291,7 @@ def _weigh(p: Any, row: int, sign: int, sums: Any, there: Any, votes: Any, start
         votes[starts[c] + p.codes[row, c]] += sign
 
 
-@kernel
+@bare
 def _outermost(
     p: Any, alive: Any, count: int, sums: Any, there: Any, votes: Any, starts: Any, middle: Any,
     ordinal: Any,
@@ -389,12 +390,12 @@ def _smallest(near: Any, alive: Any, count: int, wanted: int) -> Any:
     return heap
 
 
-@kernel
+@bare
 def _later(near: Any, a: int, b: int) -> bool:
     return near[a] > near[b] or (near[a] == near[b] and a > b)
 
 
-@kernel
+@bare
 def _sink(near: Any, heap: Any, size: int, row: int) -> None:
     """Put ``row`` on top of a heap of ``size`` rows and let it sink."""
     i = 0
@@ -481,7 +482,7 @@ def _k_member(
     return ids
 
 
-@kernel
+@bare
 def _best(
     p: Any, d: Any, alive: Any, count: int, members: Any, size: int, need: int, diameter: float,
     reach: Any, known: Any, improved: Any, number: int, seen: Any, distinct: Any, most: Any,
@@ -525,7 +526,7 @@ def _best(
     return best, max(diameter, best_reach)
 
 
-k_member: Any = Sparing(_k_member, _rows, 4_000, interpret(_k_member, **_PLAIN))
+k_member: Any = Sparing(_k_member, _rows, 6_000, interpret(_k_member, **_PLAIN))
 
 
 @kernel

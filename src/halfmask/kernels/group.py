@@ -18,6 +18,7 @@ import numpy as np
 
 from halfmask.kernels.compiler import (
     Sparing,
+    bare,
     constants,
     integers,
     kernel,
@@ -113,7 +114,7 @@ def _regroup(
     return ids, out[:count], sums[:count]
 
 
-@kernel
+@bare
 def _differ(keys: Any, one: int, other: int) -> bool:
     for w in range(keys.shape[1]):  # noqa: SIM110 - generators are not compiled
         if keys[one, w] != keys[other, w]:
@@ -479,7 +480,7 @@ def residuals_by_column(
     return totals, pure, several
 
 
-@kernel
+@bare
 def note_minimal(
     lone: NDArray[np.int32],
     mask: NDArray[np.int64],

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels.compiler import constants, integers, kernel, reals, zeros
+from halfmask.kernels.compiler import (
+    bare,
+    constants,
+    integers,
+    kernel,
+    reals,
+    zeros,
+)
 from halfmask.kernels.distance import distance
 from halfmask.kernels.divide import satisfied
 
@@ -51,7 +58,7 @@ def link_classes(p: Any, k: NDArray[np.int64], ids: NDArray[np.int64]) -> Linked
     return out
 
 
-@kernel
+@bare
 def _fill(p: Any, k: Any, s: Any) -> None:
     n = len(s.ids)
     for row in range(n - 1, -1, -1):
@@ -64,7 +71,7 @@ def _fill(p: Any, k: Any, s: Any) -> None:
         s.diameter[c] = diameter_of(p, s, c, -1)
 
 
-@kernel
+@bare
 def diameter_of(p: Any, s: Any, c: int, without: int) -> float:
     """The largest distance in a class, one row left out; -1 leaves out none."""
     widest = 0.0
@@ -80,7 +87,7 @@ def diameter_of(p: Any, s: Any, c: int, without: int) -> float:
     return widest
 
 
-@kernel
+@bare
 def need_of(k: Any, s: Any, c: int, without: int) -> int:
     """The highest demand in a class, one row left out; -1 leaves out none."""
     highest = 0
@@ -92,7 +99,7 @@ def need_of(k: Any, s: Any, c: int, without: int) -> int:
     return highest
 
 
-@kernel
+@bare
 def reach_of(p: Any, s: Any, c: int, row: int, without: int) -> float:
     """The largest distance from ``row`` to a class, one row of it and itself left out."""
     widest = 0.0
@@ -104,7 +111,7 @@ def reach_of(p: Any, s: Any, c: int, row: int, without: int) -> float:
     return widest
 
 
-@kernel
+@bare
 def unlink(s: Any, row: int) -> None:
     """Take a row out of its class; its size is left to the caller."""
     c = s.ids[row]
@@ -117,7 +124,7 @@ def unlink(s: Any, row: int) -> None:
     s.next[a] = s.next[row]
 
 
-@kernel
+@bare
 def link(s: Any, row: int, c: int) -> None:
     """Put a row at the head of a class; its size is left to the caller."""
     s.next[row] = s.head[c]
@@ -125,7 +132,7 @@ def link(s: Any, row: int, c: int) -> None:
     s.ids[row] = c
 
 
-@kernel
+@bare
 def settle(p: Any, k: Any, s: Any, c: int, sweep: int) -> None:
     """Bring what is known of a class up to date."""
     s.need[c] = need_of(k, s, c, -1)
@@ -133,7 +140,7 @@ def settle(p: Any, k: Any, s: Any, c: int, sweep: int) -> None:
     s.changed[c] = sweep
 
 
-@kernel
+@bare
 def meets(d: Any, s: Any, c: int, without: int, added: int, rows: Any, counts: Any) -> bool:
     """Whether a class would meet all demands with one row less and another more."""
     if d.values.shape[1] == 0:
@@ -374,7 +381,7 @@ def improve_partition(p: Any, d: Any, s: Any, near: Any, sweeps: int, enough: fl
     return total
 
 
-@kernel
+@bare
 def _improve_row(
     p: Any, d: Any, s: Any, near: Any, row: int, sweep: int, tried: Any, rows: Any, counts: Any
 ) -> float:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels.compiler import constants, integers, kernel, reals, unsigned, zeros
+from halfmask.kernels.compiler import bare
 from halfmask.kernels.divide import satisfied
 
 if TYPE_CHECKING:
@@ -48,7 +48,30 @@ class Widths(NamedTuple):
     alone: float
 
 
-@kernel
+_POOL = 512  # rows up to which two classes are looked at together
+_BUCKETS = 4096  # places of a column between which cuts are tried
+
+
+class Room(NamedTuple):
+    """Where the kernels write in between; ``room_for`` makes it."""
+
+    integers: NDArray[np.int64]
+    reals: NDArray[np.float64]
+    words: NDArray[np.uint64]
+
+
+def room_for(w: Widths, d: Any) -> Room:
+    """Room for all rows; counts of sensitive values begin and end at 0."""
+    rows, columns = w.places.shape
+    wide = max(rows + 1, 4 * _POOL, _BUCKETS + 1, 2 * columns, d.shares.shape[1])
+    return Room(
+        np.zeros((12, wide), np.int64),
+        np.zeros((3, wide)),
+        np.zeros((3, w.bits.shape[1]), np.uint64),
+    )
+
+
+@bare
 def _open(box: Any, held: Any) -> None:
     """An empty class."""
     for c in range(len(box) // 2):
@@ -57,17 +80,19 @@ def _open(box: Any, held: Any) -> None:
         held[i] = 0
 
 
-@kernel
-def _add(w: Any, row: int, box: Any, held: Any) -> None:
+@bare
+def _add(places: Any, bits: Any, row: int, box: Any, held: Any) -> None:
     for c in range(len(box) // 2):
-        x = w.places[row, c]
-        box[2 * c] = min(box[2 * c], x)
-        box[2 * c + 1] = max(box[2 * c + 1], x)
+        x = places[row, c]
+        if x < box[2 * c]:
+            box[2 * c] = x
+        if x > box[2 * c + 1]:
+            box[2 * c + 1] = x
     for i in range(len(held)):
-        held[i] |= w.bits[row, i]
+        held[i] |= bits[row, i]
 
 
-@kernel
+@bare
 def _width(w: Any, box: Any, held: Any) -> Any:
     """How wide the labels of a class are, all columns together."""
     total = -w.alone
@@ -91,39 +116,41 @@ def _width(w: Any, box: Any, held: Any) -> Any:
     return total
 
 
-@kernel
+@bare
 def _measure(w: Any, rows: Any, begin: int, end: int, box: Any, held: Any) -> Any:
     """How wide the labels of ``rows[begin:end]`` are together; fills ``box`` and ``held``."""
     _open(box, held)
     for i in range(begin, end):
-        _add(w, rows[i], box, held)
+        _add(w.places, w.bits, rows[i], box, held)
     return _width(w, box, held)
 
 
-@kernel
+@bare
 def _best_cut(
     w: Any, d: Any, rows: Any, begin: int, end: int, columns: int, share: float, spare: Any,
-    counts: Any,
+    room: Any,
 ) -> tuple[int, float]:  # fmt: skip
     """Order ``rows[begin:end]`` around the cut that loses least; where it is (-1), and the loss.
 
     The widest columns are tried, each between any two places that are held. Both sides meet the
     demands of their rows and hold at least ``share`` of them.
     """
-    n, m, count = end - begin, w.places.shape[1], w.bits.shape[1]
-    box, held = integers(2 * m), unsigned(count)
+    places, bits, sizes, k = w.places, w.bits, w.sizes, d.k
+    n, m = end - begin, places.shape[1]
+    box, held = room.integers[0, : 2 * m], room.words[0]
     _measure(w, rows, begin, end, box, held)
-    span, order = reals(m, 0.0), reals(m, 0.0)
+    span, order, left = room.reals[0], room.reals[1], room.reals[2]
     for c in range(m):
-        span[c] = (box[2 * c + 1] - box[2 * c]) / max(w.sizes[c] - 1, 1)
+        span[c] = (box[2 * c + 1] - box[2 * c]) / max(sizes[c] - 1, 1)
     tried = min(columns, m)
-    most = min(4 * n + 64, 4096)
-    left, first = reals(most, 0.0), integers(most + 1)
-    part, some = integers(2 * m), unsigned(count)
+    most = min(4 * n + 64, _BUCKETS)
+    part, some = room.integers[1, : 2 * m], room.words[1]
+    first, refused, counts = room.integers[2], room.integers[3], room.integers[4]
     best, best_column, best_limit, buckets = np.inf, -1, 0, 0
     least = max(int(share * n), 1)
     strict = d.values.shape[1] > 0
-    refused = zeros(m)
+    for c in range(m):
+        refused[c] = 0
     while True:
         for c in range(m):
             order[c] = span[c]
@@ -143,11 +170,11 @@ def _best_cut(
             for b in range(buckets + 1):
                 first[b] = 0
             for i in range(begin, end):
-                first[(w.places[rows[i], c] - low) * buckets // wide + 1] += 1
+                first[(places[rows[i], c] - low) * buckets // wide + 1] += 1
             for b in range(buckets):
                 first[b + 1] += first[b]
             for i in range(begin, end):
-                b = (w.places[rows[i], c] - low) * buckets // wide
+                b = (places[rows[i], c] - low) * buckets // wide
                 spare[first[b]] = rows[i]
                 first[b] += 1
             # first[b] is now where bucket b ends
@@ -158,8 +185,8 @@ def _best_cut(
                     left[b] = -1.0
                     continue
                 while at < first[b]:
-                    _add(w, spare[at], part, some)
-                    highest = max(highest, int(d.k[spare[at]]))
+                    _add(places, bits, spare[at], part, some)
+                    highest = max(highest, k[spare[at]])
                     at += 1
                 left[b] = _width(w, part, some) * at if at >= max(highest, least) else -1.0
             _open(part, some)
@@ -167,8 +194,8 @@ def _best_cut(
             for b in range(buckets - 2, -1, -1):
                 while at > first[b]:
                     at -= 1
-                    _add(w, spare[at], part, some)
-                    highest = max(highest, int(d.k[spare[at]]))
+                    _add(places, bits, spare[at], part, some)
+                    highest = max(highest, k[spare[at]])
                 if left[b] < 0.0 or n - at < max(highest, least):
                     continue
                 total = left[b] + _width(w, part, some) * (n - at)
@@ -182,7 +209,7 @@ def _best_cut(
         at, behind = 0, n
         for i in range(begin, end):
             row = rows[i]
-            if (w.places[row, c] - low) * buckets // wide <= best_limit:
+            if (places[row, c] - low) * buckets // wide <= best_limit:
                 spare[at] = row
                 at += 1
             else:
@@ -202,18 +229,17 @@ _LARGE = 5_000
 _SHARE = 0.02
 
 
-@kernel
+@bare
 def cut_classes(
-    w: Any, d: Any, rows: Any, stack: Any, state: Any, starts: Any, columns: int, work: int
-) -> None:
+    w: Any, d: Any, rows: Any, stack: Any, state: Any, starts: Any, room: Any, columns: int,
+    work: int,
+) -> None:  # fmt: skip
     """Cut ``rows`` top down while that is allowed; ``state`` is (open parts, classes found).
 
     ``stack`` holds the open parts; ``starts`` where classes begin. Stops when ``work`` rows were
     looked at.
     """
-    n = len(rows)
-    spare = integers(n)
-    counts = zeros(max(d.shares.shape[1], 1))
+    spare = room.integers[5]
     while state[0] > 0 and work > 0:
         state[0] -= 1
         begin, end = stack[state[0], 0], stack[state[0], 1]
@@ -222,7 +248,7 @@ def cut_classes(
         # Large parts fall into parts of some size, or peeling them would never end.
         share = _SHARE if end - begin > _LARGE else 0.0
         while end - begin > 1:
-            at, _ = _best_cut(w, d, rows, begin, end, columns, share, spare, counts)
+            at, _ = _best_cut(w, d, rows, begin, end, columns, share, spare, room)
             if at >= 0 or share == 0.0:
                 break
             share = 0.0
@@ -255,7 +281,7 @@ class ClassLists(NamedTuple):
     changed: NDArray[np.int64]
 
 
-@kernel
+@bare
 def _settle(s: Any, c: int, rows: Any, begin: int, end: int, sweep: int) -> None:
     """Let class ``c`` hold ``rows[begin:end]``."""
     s.head[c] = -1
@@ -269,7 +295,7 @@ def _settle(s: Any, c: int, rows: Any, begin: int, end: int, sweep: int) -> None
     s.changed[c] = sweep
 
 
-@kernel
+@bare
 def _loss(w: Any, s: Any, c: int, rows: Any, box: Any, held: Any) -> Any:
     """What a class loses, its width brought up to date."""
     if s.width[c] < 0.0:
@@ -277,7 +303,7 @@ def _loss(w: Any, s: Any, c: int, rows: Any, box: Any, held: Any) -> Any:
     return s.size[c] * s.width[c]
 
 
-@kernel
+@bare
 def _members(s: Any, c: int, out: Any, at: int) -> int:
     row = s.head[c]
     while row >= 0:
@@ -287,25 +313,24 @@ def _members(s: Any, c: int, out: Any, at: int) -> int:
     return at
 
 
-_POOL = 512  # rows up to which two classes are looked at together
 _EPS = 1e-9
 
 
-@kernel
+@bare
 def improve_classes(
-    w: Any, d: Any, s: Any, near: Any, state: Any, columns: int, sweep: int, work: int
+    w: Any, d: Any, s: Any, near: Any, state: Any, room: Any, columns: int, sweep: int, work: int
 ) -> float:
     """Let each class exchange rows with classes near it, and cut pairs of them anew.
 
     ``state`` is (the next class, unused classes); stops when ``work`` rows were looked at. Gives
     what was gained.
     """
-    m, count, classes = w.places.shape[1], w.bits.shape[1], len(s.head)
-    rows, spare, kept = integers(2 * _POOL), integers(2 * _POOL), integers(2 * _POOL)
-    counts = zeros(max(d.shares.shape[1], 1))
-    seen = constants(classes, -1)
-    stack, found = integers(4 * _POOL), integers(2 * _POOL)
-    box, held = integers(2 * m), unsigned(count)
+    m, classes = w.places.shape[1], len(s.head)
+    spare, rows, kept = room.integers[5], room.integers[6], room.integers[7]
+    stack, found, seen = room.integers[8], room.integers[9], room.integers[10]
+    box, held = room.integers[11, : 2 * m], room.words[2]
+    for c in range(classes):
+        seen[c] = -1
     gained = 0.0
     while state[0] < classes and work > 0:
         a = state[0]
@@ -330,7 +355,7 @@ def improve_classes(
                 while depth > 0:
                     depth -= 1
                     begin, end = stack[2 * depth], stack[2 * depth + 1]
-                    at, _ = _best_cut(w, d, rows, begin, end, columns, 0.0, spare, counts)
+                    at, _ = _best_cut(w, d, rows, begin, end, columns, 0.0, spare, room)
                     if at < 0:
                         total += (end - begin) * _measure(w, rows, begin, end, box, held)
                         found[classes_found] = begin

@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels.compiler import Sparing, ascend, integers, kernel, reals, zeros
+from halfmask.kernels import vectors
+from halfmask.kernels.compiler import (
+    Sparing,
+    ascend,
+    bare,
+    integers,
+    kernel,
+    reals,
+    zeros,
+)
 from halfmask.kernels.distance import distances_from
 
 if TYPE_CHECKING:
@@ -188,7 +197,7 @@ def rule_out(
     nodes[tuple(slice(a, b + 1) for a, b in zip(low[::-1], high[::-1], strict=True))] = HOPELESS
 
 
-@kernel
+@bare
 def next_open(order: NDArray[np.int64], position: int, state: NDArray[np.int8]) -> int:
     """The next position in ``order`` whose node is not marked, or ``len(order)``."""
     while position < len(order) and state[order[position]] != OPEN:
@@ -268,7 +277,7 @@ class Fits(NamedTuple):
 
 
 @kernel
-def radii(p: Any, f: Any) -> Any:
+def _radii(p: Any, f: Any) -> Any:
     """The sums over published rows of the least radius and of the largest distance."""
     least = most = 0.0
     far = reals(max(p.numbers.shape[0], p.codes.shape[0], p.marks.shape[0]), 0.0)
@@ -290,6 +299,34 @@ def radii(p: Any, f: Any) -> Any:
         least += f.sizes[c] * nearest
         most += f.sizes[c] * widest
     return least, most
+
+
+def _plain_radii(p: Any, f: Any) -> tuple[float, float]:
+    """What ``_radii`` does, a row of distances at a time."""
+    least = most = 0.0
+    far = np.zeros(max(p.numbers.shape[0], p.codes.shape[0], p.marks.shape[0]))
+    for c, size in enumerate(f.sizes.tolist()):
+        fits = f.fits[f.starts[c] : f.starts[c + 1]]
+        places, held = f.points[fits], f.rows[fits]
+        nearest, widest = np.inf, 0.0
+        for origin in places.tolist():
+            vectors.distances_from(p, origin, places, len(places), far)
+            apart = far[places]
+            widest = max(widest, float(apart.max()))
+            if held[apart < nearest].sum() >= size:
+                order = np.argsort(apart, kind="stable")
+                enough = np.flatnonzero(np.cumsum(held[order]) >= size)
+                nearest = float(apart[order[enough[0]]])
+        least += size * nearest
+        most += size * widest
+    return least, most
+
+
+def _pairs_of(_: Any, f: Any) -> int:
+    return len(f.fits) * 50 + int((np.diff(f.starts) ** 2).sum())
+
+
+radii: Any = Sparing(_radii, _pairs_of, 1_500_000, _plain_radii)
 
 
 @kernel

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels.compiler import ascend, integers, kernel, reals, zeros
+from halfmask.kernels.compiler import (
+    ascend,
+    bare,
+    integers,
+    kernel,
+    reals,
+    zeros,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -77,7 +84,7 @@ class Goal(NamedTuple):
     spared: int
 
 
-@kernel
+@bare
 def price_of_change(cell: int, change: float, room: Any) -> float:
     """What it costs to change one cell; infinite where it must not change so far."""
     after = room.held[cell] + change
@@ -195,7 +202,7 @@ def cheapest_product(
     return found
 
 
-@kernel
+@bare
 def add_product(product: Any, size: int, held: Real, move: Whole, count: int) -> int:
     """Add a product to the move that ``held`` keeps; how many cells ``move`` lists then."""
     for j in range(size):
@@ -216,7 +223,7 @@ def add_product(product: Any, size: int, held: Real, move: Whole, count: int) ->
     return count
 
 
-@kernel
+@bare
 def cost_of_move(move: Whole, count: int, price: Real) -> float:
     """What is withheld for a move beyond what is withheld anyhow."""
     found = 0.0
@@ -225,7 +232,7 @@ def cost_of_move(move: Whole, count: int, price: Real) -> float:
     return found
 
 
-@kernel
+@bare
 def drop_move(move: Whole, count: int, held: Real) -> None:
     """Forget a move."""
     for k in range(count):

@@ -237,12 +237,14 @@ def _wide(one: Any) -> Any:
     return one
 
 
-def compile_parts(function: Callable[..., Any]) -> Any:
-    """Compile ``function`` where it is first called, with what it calls."""
-    whole: Any = njit(nogil=True, no_cfunc_wrapper=True, pipeline_class=_Whole)(function)
-    part: Any = njit(
-        nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True, pipeline_class=_Inside
-    )(function)
+def compile_parts(function: Callable[..., Any], *, makes: bool = True) -> Any:
+    """Compile ``function`` where it is first called, with what it calls.
+
+    What ``makes`` no array counts no references either.
+    """
+    how: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True, "_nrt": makes}
+    whole: Any = njit(pipeline_class=_Whole, **how)(function)
+    part: Any = njit(pipeline_class=_Inside, no_cpython_wrapper=True, **how)(function)
     whole._cache = KernelCache(function)  # noqa: SLF001 - numba offers no other way
     compile_part, compile_whole = part.compile, whole.compile
 

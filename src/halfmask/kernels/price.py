@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels.compiler import kernel, reals, zeros
+from halfmask.kernels.compiler import (
+    bare,
+    kernel,
+    reals,
+    zeros,
+)
 from halfmask.kernels.divide import Demands, satisfied
 
 if TYPE_CHECKING:
@@ -222,7 +227,7 @@ def _classes(
     return True
 
 
-@kernel
+@bare
 def _allowed(
     demands: Any, bond: Any, bonds: Any, members: Any, size: int, counts: Any, inside: Any
 ) -> bool:
@@ -242,7 +247,7 @@ def _allowed(
     return whole
 
 
-@kernel
+@bare
 def _falls_apart(need: Any, members: Any, size: int, highest: int) -> bool:
     """Whether the class can be cut into two valid ones."""
     for part in range(1, size):
@@ -256,7 +261,7 @@ def _falls_apart(need: Any, members: Any, size: int, highest: int) -> bool:
     return False
 
 
-@kernel
+@bare
 def _promising(
     price: Any, reach: Any, begin: int, size: int, cost: float, paid: float, asked: int,
     cap: int, kind: int, tau: float, threshold: float, best: Any,
@@ -291,7 +296,7 @@ def _promising(
     return total < threshold
 
 
-@kernel
+@bare
 def _insert(best: Any, size: int, x: float) -> None:
     """Keep the ``size`` smallest numbers in ascending order."""
     if size == 0 or x >= best[size - 1]:

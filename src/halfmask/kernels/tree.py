@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels.compiler import integer_rows, integers, kernel, reals
+from halfmask.kernels.compiler import (
+    bare,
+    integer_rows,
+    integers,
+    kernel,
+    reals,
+)
 from halfmask.kernels.distance import apart, distance
 
 if TYPE_CHECKING:
@@ -96,7 +102,7 @@ def _build(
     return nodes
 
 
-@kernel
+@bare
 def ranked(values: Any, size: int, rank: int) -> Any:
     """The value that stands at ``rank`` among the first ``size`` once they are in order."""
     first, last = 0, size - 1
@@ -121,7 +127,7 @@ def ranked(values: Any, size: int, rank: int) -> Any:
     return values[rank]
 
 
-@kernel
+@bare
 def _around_median(places: Any, c: int, order: Any, b: int, e: int, scratch: Any) -> int:
     """Put rows below the median left; at least one row stays on each side."""
     values, spare = scratch[0], scratch[1]
@@ -148,7 +154,7 @@ def _around_median(places: Any, c: int, order: Any, b: int, e: int, scratch: Any
     return b + left
 
 
-@kernel
+@bare
 def _gap(p: Any, places: Any, tree: Any, node: int, q: int) -> float:
     """A lower bound of the distance from row ``q`` to any row of a node."""
     total = 0.0
@@ -161,7 +167,7 @@ def _gap(p: Any, places: Any, tree: Any, node: int, q: int) -> float:
     return total
 
 
-@kernel
+@bare
 def nearest_free(
     p: Any, places: Any, tree: Any, free: Any, q: int, wanted: int, rows: Any, far: Any, stack: Any,
     gaps: Any,
@@ -209,7 +215,7 @@ def all_free(tree: SearchTree) -> NDArray[np.int64]:
     return np.concatenate([tree.end - tree.begin, np.ones(len(tree.order), np.int64)])
 
 
-@kernel
+@bare
 def take(tree: Any, free: Any, row: int) -> None:
     """Mark a row as no longer free."""
     node = tree.leaf[row]

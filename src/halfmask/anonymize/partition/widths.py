@@ -209,15 +209,16 @@ def level_classes(task: PartitionTask) -> NDArray[np.int64] | None:
 
 def cut_by_labels(task: PartitionTask, widths: Widths) -> NDArray[np.int64]:
     """Cut top down where labels lose least; when time is up, parts that are open stay whole."""
-    from halfmask.kernels.labels import cut_classes
+    from halfmask.kernels.labels import cut_classes, room_for
 
     n = len(task)
     rows, starts = np.arange(n), np.zeros(n + 1, dtype=np.int64)
     stack, state = np.zeros((n + 2, 2), dtype=np.int64), np.array([1, 0])
     stack[0] = (0, n)
     piece = max(_PIECE // (1 + len(task.space.columns)), 1)
+    room = room_for(widths, task.demands)
     while state[0] > 0 and not is_late(task):
-        cut_classes(widths, task.demands, rows, stack, state, starts, _TRIED, piece)
+        cut_classes(widths, task.demands, rows, stack, state, starts, room, _TRIED, piece)
     first = np.sort(np.concatenate((starts[: state[1]], stack[: state[0], 0])))
     ids = np.empty(n, dtype=np.int64)
     ids[rows] = np.repeat(np.arange(len(first)), np.diff(np.append(first, n)))
@@ -228,9 +229,10 @@ def improve_by_labels(
     task: PartitionTask, widths: Widths, ids: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Let near classes be cut anew together while that loses less."""
-    from halfmask.kernels.labels import improve_classes
+    from halfmask.kernels.labels import improve_classes, room_for
 
     lists, free = _lists(task, ids)
+    room = room_for(widths, task.demands)
     near = _neighbors(widths)
     piece = max(_PIECE // (1 + len(task.space.columns)), 1)
     left = _WORK // (1 + len(task.space.columns))
@@ -238,7 +240,7 @@ def improve_by_labels(
         state, gained = np.array([0, free]), 0.0
         while state[0] < len(lists.head) and left > 0 and not is_late(task):
             gained += improve_classes(
-                widths, task.demands, lists, near, state, _TRIED, sweep, piece
+                widths, task.demands, lists, near, state, room, _TRIED, sweep, piece
             )
             left -= piece
         free = int(state[1])
