@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +28,7 @@ from halfmask.cli.options import (
     with_roles,
 )
 from halfmask.cli.show import show_failing, show_verdicts, write_failing
-from halfmask.errors import ParameterError, PrivacyError
+from halfmask.errors import PrivacyError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -579,6 +578,7 @@ def synthesize_command(file: str, output: str | None, as_json: bool, **given: An
 
     Example: halfmask synthesize people.csv --k 50 -o synthetic.parquet
     """
+    from halfmask.dp.conditions import read_conditions
     from halfmask.release.release import PrivateRelease
     from halfmask.synthesize.run import synthesize
 
@@ -607,27 +607,6 @@ def synthesize_command(file: str, output: str | None, as_json: bool, **given: An
         show_private(release, to=to)
     else:
         show_synthetic(release, to=to)
-
-
-_CONDITION = re.compile(r"\s*(.+?)\s*(>=|<|=)\s*(.*?)\s*", re.DOTALL)
-
-
-def read_conditions(texts: Sequence[str]) -> dict[str, Any]:
-    """Conditions as a command line writes them; a column that is named again may hold either."""
-    found: dict[str, Any] = {}
-    for text in texts:
-        parts = _CONDITION.fullmatch(text)
-        if parts is None:
-            raise ParameterError("given", text, 'such as sex=f, "age>=18" or "age<65"')
-        name, sign, value = parts.groups()
-        kind = list if sign == "=" else dict
-        if not isinstance(found.setdefault(name, kind()), kind):
-            raise ParameterError("given", text, "values or a range of a column, not both")
-        if sign == "=":
-            found[name].append(value)
-        else:
-            found[name]["from" if sign == ">=" else "below"] = value
-    return found
 
 
 def show_private(release: PrivateRelease, *, to: str = "stdout") -> None:

@@ -112,7 +112,7 @@ class TableSelection(PairSelection):
             used = 1 - self.left.parts()[0] / whole.parts()[0]
             limit = max(min(SMALL, self.cells), int(self.cells * float(used)))
             # Columns lie in every model: they are left where no table of this turn is small enough.
-            candidates = self._small(sets[turn % len(sets)], limit) or alone
+            candidates = self._fitting(sets[turn % len(sets)], limit) or alone
             measuring = cost * (1 - CHOOSING)
             guesses = [self._farthest(columns, measuring) for columns in candidates]
             columns = candidates[self.views.worst(guesses, cost * CHOOSING)]
@@ -139,7 +139,7 @@ class TableSelection(PairSelection):
         turns = -(-len(found) // MOST_TABLES)
         return [found[turn::turns] for turn in range(turns)]
 
-    def _small(self, sets: list[tuple[str, ...]], limit: int) -> list[tuple[str, ...]]:
+    def _fitting(self, sets: list[tuple[str, ...]], limit: int) -> list[tuple[str, ...]]:
         """The sets that lie in the model, or with which it stays small enough."""
         tree, sizes = self.beliefs.tree, self.views.sizes
         return [

@@ -292,8 +292,10 @@ def learn(
         {n: np.bincount(groups[n], ones[n]).astype(np.float64) for n in groups},
         {n: measured[n].variance * len(groups[n]) / (groups[n].max() + 1) for n in groups},
     )
-    while search.step(views.limit * plan.choices / planned):
+    choice = views.limit * plan.choices / planned
+    while search.step(choice):
         pass
+    search.spend_rest(choice)
     return MarginalsModel(search.finished(), groups, ones, round(rows), tuple(search.chosen))
 
 
@@ -457,6 +459,13 @@ class PairSelection:
         self._join(pair)
         return True
 
+    def spend_rest(self, choice: Budget) -> None:
+        """Count columns once more for what no pair could be found for: it is paid already."""
+        self.left = self.left + choice * (self.planned - len(self.chosen))
+        rest = self.left / len(self.views.sizes)
+        for name in self.views.sizes if rest > rest * 0 else ():
+            self.measure((name,), rest, self.rows * self.beliefs.marginal((name,)))
+
     def measure(self, columns: tuple[str, ...], cost: Budget, believed: Floats) -> float:
         """Count a table and fit the model to it too; returns the variance of its noise."""
         seen = self.views.count(columns, cost)
@@ -480,13 +489,21 @@ class PairSelection:
         return fit_beliefs(grown, self.targets, self.rows, steps=30)
 
     def _candidates(self) -> list[Pair]:
-        """Pairs that join columns not yet joined, then all that keep the model small enough."""
+        """Pairs that join columns not yet joined, else all others; each keeps the model small."""
         new = [pair for pair in self.sizes if pair not in self.chosen]
-        if len(self.chosen) < len(self.parts) - 1:
-            return [(a, b) for a, b in new if self.parts[a] != self.parts[b]]
-        held = self.beliefs.tree.cliques
-        sizes = self.views.sizes
-        return [p for p in new if junction_tree(sizes, [*held, p]).cells <= self.cells]
+        apart = [(a, b) for a, b in new if self.parts[a] != self.parts[b]]
+        if self.zeros:  # columns that cannot occur together lie in one clique already
+            return self._small(apart) or self._small(new)
+        # A pair that makes no loop adds its own cells, less those of columns that stood alone.
+        room = self.cells - self.beliefs.tree.cells
+        alone = {held[0]: self.views.sizes[held[0]] for held in self.beliefs.tree.cliques
+                 if len(held) == 1}  # fmt: skip
+        grown = {(a, b): self.sizes[a, b] - alone.get(a, 0) - alone.get(b, 0) for a, b in apart}
+        return [pair for pair in apart if grown[pair] <= room] or self._small(new)
+
+    def _small(self, pairs: Sequence[Pair]) -> list[Pair]:
+        held, sizes = self.beliefs.tree.cliques, self.views.sizes
+        return [p for p in pairs if junction_tree(sizes, [*held, p]).cells <= self.cells]
 
     def _cost(self, pair: Pair) -> Budget:
         """What to spend on a pair: more for larger tables, never more than is left."""
