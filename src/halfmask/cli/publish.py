@@ -536,6 +536,7 @@ def recode_command(
 
 _OPTIONS = (
     "epsilon", "delta", "domains", "bounds", "rows_per_person", "share", "k", "rows", "holdout",
+    "together", "order",
     "seed", "bins", "intervals", "strategy", "mode", "labels", "combinations", "time_limit",
 )  # fmt: skip
 
@@ -567,6 +568,11 @@ _OPTIONS = (
 @click.option("--rows", type=int, help="How many rows to draw; default: about as many as FILE has.")
 @click.option("--given", multiple=True, metavar="CONDITION",
               help='Draw rows that hold this: sex=f, "age>=18", "age<65".')  # fmt: skip
+@click.option("--together", metavar="WHOSE",
+              help="Draw rows of one person or household together.")  # fmt: skip
+@click.option("--order", metavar="COLUMN", help="--together: what sorts the rows of one.")
+@click.option("--constant", multiple=True, metavar="COLUMN",
+              help="--together: a column that all rows of one share.")  # fmt: skip
 @click.option("--holdout", type=float, help="cocluster: share of rows kept out as a control.")
 @click.option("--seed", type=int, help="cocluster: repeat a draw.")
 @engine_options
@@ -595,6 +601,8 @@ def synthesize_command(file: str, output: str | None, as_json: bool, **given: An
     )
     if accountant is not None:
         options["accountant"] = accountant
+    if given["constant"]:
+        options["constant"] = given["constant"]
     if given["given"]:
         options["given"] = read_conditions(given["given"])
     with show.show_working("Learning a model of the rows"):
