@@ -568,6 +568,8 @@ _OPTIONS = (
 @click.option("--rows", type=int, help="How many rows to draw; default: about as many as FILE has.")
 @click.option("--given", multiple=True, metavar="CONDITION",
               help='Draw rows that hold this: sex=f, "age>=18", "age<65".')  # fmt: skip
+@click.option("--prior", metavar="FILE",
+              help="A public table, which is not protected: where the model begins.")  # fmt: skip
 @click.option("--together", metavar="WHOSE",
               help="Draw rows of one person or household together.")  # fmt: skip
 @click.option("--order", metavar="COLUMN", help="--together: what sorts the rows of one.")
@@ -601,6 +603,8 @@ def synthesize_command(file: str, output: str | None, as_json: bool, **given: An
     )
     if accountant is not None:
         options["accountant"] = accountant
+    if given["prior"]:
+        options["prior"] = load(given["prior"], {})
     if given["constant"]:
         options["constant"] = given["constant"]
     if given["given"]:

@@ -70,6 +70,7 @@ from halfmask.synthesize.limits import (
     structure_notes,
 )
 from halfmask.synthesize.marginals import simplex
+from halfmask.synthesize.prior import PublicPrior
 from halfmask.table.demands import with_policies
 from halfmask.table.table import Table, require_table
 from halfmask.table.weights import unweighted_notes
@@ -113,6 +114,8 @@ class NoiseSettings:
             needs ``rows``.
         bounds: the share of the budget that finds bounds of numbers and dates for which nobody
             declared any, such as 0.1.
+        prior: a public table, which is not protected, of some of the columns: where the model of
+            ``"marginals"`` or ``"adaptive"`` begins.
         together: ``"person"`` or ``"household"``: rows of one are drawn together, at most
             ``rows_per_person`` of each, and ``rows`` counts people or households.
         order: with ``together``, the column by which the rows of one are sorted.
@@ -131,6 +134,7 @@ class NoiseSettings:
     insist: bool = False
     given: Mapping[str, object] | None = None
     bounds: Number | None = None
+    prior: Table | None = None
     together: str | None = None
     order: str | None = None
     constant: Sequence[str] = ()
@@ -188,11 +192,12 @@ def synthesize_privately(
     histories, single = _histories(table.schema, settings, sizes), limits
     if histories is not None:
         limits, ordered = histories.limits(single), histories.ordered(ordered)
+    prior = _prior(learn, chosen, settings, table, known)
     _rehearse(
         learn,
         NoViews(histories.wide if histories else sizes, unit(people.promise) * (1 - share)),
         ordered=ordered,
-        **_with_zeros(learn, limits, options),
+        **_with_zeros(learn, limits, {**options, **prior}),
     )
     coded = None
     if table.stored is not None:
@@ -210,6 +215,7 @@ def synthesize_privately(
         if wanted:
             known |= buy_bounds(read, wanted, allowance, share)
             sizes = {name: len(domain) for name, domain in known.items()}
+            prior = _prior(learn, chosen, settings, table, known)
         if histories is not None:
             histories = histories.resized(sizes)
             limits, views = histories.limits(single), histories.guard(read, known, allowance)
@@ -225,7 +231,7 @@ def synthesize_privately(
         random,
         limits=limits,
         ordered=ordered,
-        **_with_zeros(learn, limits, options),
+        **_with_zeros(learn, limits, {**options, **prior}),
     )
     owner = None
     if histories is not None:
@@ -246,6 +252,7 @@ def synthesize_privately(
             **bought_facts(share, {name: known[name] for name in wanted}),
             **options,
             **(histories.facts() if histories else {}),
+            **({"prior": True} if prior else {}),
             **stated_conditions(declared, settings.given),
         },
         (
@@ -259,6 +266,8 @@ def synthesize_privately(
             *_notes(known, settings.accountant),
             *bought_notes(share, wanted, known),
             *condition_notes(declared, settings.given),
+            *((PRIOR,) if prior else ()),
+            *((PRIOR,) if prior else ()),
             *(() if histories else structure_notes(table.schema)),
             *unweighted_notes(table.schema),
         ),
@@ -303,6 +312,29 @@ def _histories(
         settings.constant,
         sizes,
     )
+
+
+PRIOR = (
+    "The model began with a prior table, which is taken to be public: the promise does not cover "
+    "its rows."
+)
+
+
+def _prior(
+    learn: Callable[..., Any],
+    method: str,
+    settings: NoiseSettings,
+    table: Table,
+    domains: Mapping[str, Domain],
+) -> dict[str, PublicPrior]:
+    """The public rows where a model begins, where they are given."""
+    if settings.prior is None:
+        return {}
+    if "prior" not in inspect.signature(learn).parameters:
+        raise ParameterError("prior", "(given)", f"nothing with {method}: take marginals")
+    if settings.together is not None:
+        raise ParameterError("prior", "(given)", "only without together")
+    return {"prior": PublicPrior.of(settings.prior, table, domains)}
 
 
 def _with_zeros(
@@ -428,7 +460,7 @@ def _columns(table: Table) -> list[str]:
 
 def _require_options(learn: Callable[..., Any], options: Mapping[str, Any]) -> None:
     """Refuse what the method does not take, before anything is spent; no seed is among it."""
-    taken = set(inspect.signature(learn).parameters) - {"views", "ordered", "zeros"}
+    taken = set(inspect.signature(learn).parameters) - {"views", "ordered", "zeros", "prior"}
     for name in options:
         if name not in taken:
             raise ParameterError(name, "(given)", f"only {', '.join(sorted(taken)) or 'nothing'}")
