@@ -39,6 +39,7 @@ SMALLEST: dict[str, tuple[str, list[str], dict[str, object]]] = {
             "--methods",
             "marginals",
             "adaptive",
+            "AIM as printed",
         ],
         {},
     ),
