@@ -8,6 +8,7 @@ from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -38,6 +39,7 @@ SMALLEST: dict[str, tuple[str, list[str], dict[str, object]]] = {
             "--methods",
             "marginals",
             "adaptive",
+            "AIM as printed",
         ],
         {},
     ),
@@ -161,3 +163,21 @@ def test_peers_that_cannot_run_are_told_as_such(monkeypatch, capsys, tmp_path) -
     told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| network")]
     assert "dpmm" in told[0].split("|")[4]
     assert float(told[1].split("|")[4]) < 1
+
+
+@pytest.mark.parametrize("name", ["NoiseFirst", "P-HPartition", "DPCube", "DiffGen"])
+def test_comparators_of_chapter_5_come_near_where_there_is_no_noise(name: str, monkeypatch) -> None:
+    """Blocks of equal counts at a huge epsilon: what a method averages is equal there."""
+    monkeypatch.syspath_prepend(SCRIPTS)
+    script = import_module("_dp_comparators")
+    monkeypatch.setattr(script, "SPECIALIZATIONS", 5)
+    counts = np.zeros((8, 4, 2))
+    if name == "P-HPartition":  # few runs of equal cells on the line
+        counts[:4], counts[4:6] = 30, 70
+    else:
+        counts[:4, :, 0], counts[4:, :2, 1] = 30, 70
+    found = script.COMPARATORS[name](counts, 1e4, np.random.default_rng(0))
+    assert found == pytest.approx(counts, abs=1)
+    faint = script.COMPARATORS[name](counts, 1e-3, np.random.default_rng(0))
+    assert faint.shape == counts.shape
+    assert (faint >= 0).all()

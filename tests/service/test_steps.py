@@ -289,6 +289,28 @@ def test_rows_are_synthesized_under_a_budget(opened):
     assert "attacker" in fetch(opened, "synthetic.html").text
 
 
+def test_rows_are_drawn_given_what_a_form_says(opened):
+    asked = {
+        "epsilon": "1",
+        "rows": 30,
+        "given": ["city=Orleans", "age>=50"],
+        "domains": {
+            "age": {"low": 0, "high": 100, "bins": 4},
+            "city": ["Bourges", "Orleans"],
+            "disease": ["flu", "gout"],
+        },
+    }
+    assert opened.call("PUT", "/api/budget", json={"epsilon": "1"}).json()["ok"]
+    wrong = opened.run("POST", "/api/synthesize", json={**asked, "given": ["Orleans"]})
+    assert wrong["code"].startswith("input.parameter"), wrong
+    found = opened.run("POST", "/api/synthesize", json=asked)
+    assert found["format"] == "halfmask.private/1", found
+    rows = fetch(opened, "synthetic.csv", download=True).text.replace('"', "").splitlines()
+    place = rows[0].split(",").index("city")
+    assert len(rows) == 31
+    assert {row.split(",")[place] for row in rows[1:]} == {"Orleans"}
+
+
 def test_without_domains_the_reason_is_told(opened):
     opened.call("PUT", "/api/budget", json={"epsilon": "1"})
     failed = opened.run("POST", "/api/synthesize", json={"epsilon": "1"})

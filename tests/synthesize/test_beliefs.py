@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import permutations
+from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
@@ -130,6 +130,31 @@ def test_tiny_shares_leave_no_cell_that_is_no_number():
     assert grown.finite
     assert grown.marginal(("a",)).sum() == pytest.approx(1)
     assert grown.marginal(("b", "e")) == pytest.approx(beliefs.marginal(("b", "e")), abs=1e-9)
+
+
+@pytest.mark.parametrize("size", [1e-320, 1e-300, 1.0, 1e300, 1.7e308])
+def test_no_factor_makes_a_model_that_is_no_number(size):
+    """Overflowing, vanishing and contradicting factors: a worse model, never none."""
+    random = np.random.default_rng(7)
+    names = [f"c{i}" for i in range(30)]
+    sizes = dict.fromkeys(names, 3)
+    beliefs = Beliefs.independent(sizes, {n: np.ones(3) for n in names})
+    beliefs = beliefs.extended(list(pairwise(names)))
+    with np.errstate(all="ignore"):
+        for turn in range(4):
+            factors = {}
+            for place, clique in enumerate(beliefs.tree.cliques):
+                shape = tuple(sizes[n] for n in clique)
+                factors[place] = size * random.integers(0, 2, shape) * random.random(shape)
+                if turn == 3:
+                    factors[place] *= 0
+            beliefs.multiply(factors)
+            assert beliefs.finite
+            grown = beliefs.extended([(names[0], names[29]), (names[3], names[17])])
+            assert grown.finite
+            assert grown.marginal((names[0],)).sum() == pytest.approx(1)
+            drawn = draw(grown, 20, random)
+            assert all(((held >= 0) & (held < 3)).all() for held in drawn.values())
 
 
 def test_a_model_that_numbers_cannot_hold_is_begun_anew(make_views, people, domains, monkeypatch):

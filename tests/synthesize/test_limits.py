@@ -478,7 +478,7 @@ def test_a_person_with_several_rows_is_told_what_is_not_kept():
 
 
 def test_the_command_line_reads_conditions(tmp_path):
-    from halfmask.cli.publish import read_conditions
+    from halfmask.dp.conditions import read_conditions
 
     assert read_conditions(["sex=f", "sex=m", "age>=18", "age<65", "note=a=b"]) == {
         "sex": ["f", "m"], "age": {"from": "18", "below": "65"}, "note": ["a=b"],

@@ -37,6 +37,17 @@ def test_the_model_stays_as_small_as_asked(people, domains, make_views) -> None:
     assert model.beliefs.tree.cells <= 120
 
 
+def test_no_pair_of_the_tree_makes_the_model_larger_than_asked(people, domains, make_views) -> None:
+    """Columns that cannot be joined within the cells stay alone; all of the budget is used."""
+    vault = make_views(people, domains, 8)
+    model = marginals.learn(vault, ordered=["age"], cells=22)
+    assert model.beliefs.tree.cells <= 22  # some 18 of the columns alone
+    assert 1 <= len(model.pairs) < len(domains) - 1
+    vault.allowance.receipt().verify()
+    left = vault.allowance.remaining.parts()[0] / vault.allowance.limit.parts()[0]
+    assert left < 1e-3
+
+
 def test_network_families_stay_useful(people, domains, make_views) -> None:
     vault = make_views(people, domains, 1)
     loose = privbayes.learn(vault, theta=1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +28,7 @@ from halfmask.cli.options import (
     with_roles,
 )
 from halfmask.cli.show import show_failing, show_verdicts, write_failing
-from halfmask.errors import ParameterError, PrivacyError
+from halfmask.errors import PrivacyError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -537,6 +536,7 @@ def recode_command(
 
 _OPTIONS = (
     "epsilon", "delta", "domains", "bounds", "rows_per_person", "share", "k", "rows", "holdout",
+    "together", "order",
     "seed", "bins", "intervals", "strategy", "mode", "labels", "combinations", "time_limit",
 )  # fmt: skip
 
@@ -568,6 +568,13 @@ _OPTIONS = (
 @click.option("--rows", type=int, help="How many rows to draw; default: about as many as FILE has.")
 @click.option("--given", multiple=True, metavar="CONDITION",
               help='Draw rows that hold this: sex=f, "age>=18", "age<65".')  # fmt: skip
+@click.option("--prior", metavar="FILE",
+              help="A public table, which is not protected: where the model begins.")  # fmt: skip
+@click.option("--together", metavar="WHOSE",
+              help="Draw rows of one person or household together.")  # fmt: skip
+@click.option("--order", metavar="COLUMN", help="--together: what sorts the rows of one.")
+@click.option("--constant", multiple=True, metavar="COLUMN",
+              help="--together: a column that all rows of one share.")  # fmt: skip
 @click.option("--holdout", type=float, help="cocluster: share of rows kept out as a control.")
 @click.option("--seed", type=int, help="cocluster: repeat a draw.")
 @engine_options
@@ -579,6 +586,7 @@ def synthesize_command(file: str, output: str | None, as_json: bool, **given: An
 
     Example: halfmask synthesize people.csv --k 50 -o synthetic.parquet
     """
+    from halfmask.dp.conditions import read_conditions
     from halfmask.release.release import PrivateRelease
     from halfmask.synthesize.run import synthesize
 
@@ -595,6 +603,10 @@ def synthesize_command(file: str, output: str | None, as_json: bool, **given: An
     )
     if accountant is not None:
         options["accountant"] = accountant
+    if given["prior"]:
+        options["prior"] = load(given["prior"], {})
+    if given["constant"]:
+        options["constant"] = given["constant"]
     if given["given"]:
         options["given"] = read_conditions(given["given"])
     with show.show_working("Learning a model of the rows"):
@@ -607,27 +619,6 @@ def synthesize_command(file: str, output: str | None, as_json: bool, **given: An
         show_private(release, to=to)
     else:
         show_synthetic(release, to=to)
-
-
-_CONDITION = re.compile(r"\s*(.+?)\s*(>=|<|=)\s*(.*?)\s*", re.DOTALL)
-
-
-def read_conditions(texts: Sequence[str]) -> dict[str, Any]:
-    """Conditions as a command line writes them; a column that is named again may hold either."""
-    found: dict[str, Any] = {}
-    for text in texts:
-        parts = _CONDITION.fullmatch(text)
-        if parts is None:
-            raise ParameterError("given", text, 'such as sex=f, "age>=18" or "age<65"')
-        name, sign, value = parts.groups()
-        kind = list if sign == "=" else dict
-        if not isinstance(found.setdefault(name, kind()), kind):
-            raise ParameterError("given", text, "values or a range of a column, not both")
-        if sign == "=":
-            found[name].append(value)
-        else:
-            found[name]["from" if sign == ">=" else "below"] = value
-    return found
 
 
 def show_private(release: PrivateRelease, *, to: str = "stdout") -> None:

@@ -9,6 +9,7 @@ let values through, or hold back too many.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,7 @@ from halfmask.dp.domain import (
     values_as_numbers,
     writes_date,
 )
-from halfmask.errors import SchemaError
+from halfmask.errors import ParameterError, SchemaError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -191,6 +192,30 @@ def conditions_of(given: object, columns: Sequence[str], what: str) -> Combinati
         words = ", ".join(repr(name) for name in foreign)
         raise SchemaError(f"{what} names {words}, which is no column that leaves.")
     return tuple(Condition.of(str(name), condition) for name, condition in given.items())
+
+
+_CONDITION = re.compile(r"\s*(.+?)\s*(>=|<|=)\s*(.*?)\s*", re.DOTALL)
+
+
+def read_conditions(texts: Sequence[str]) -> dict[str, Any]:
+    """Conditions as a command line or form writes them, such as ``age>=18``.
+
+    A column that is named again may hold either value.
+    """
+    found: dict[str, Any] = {}
+    for text in texts:
+        parts = _CONDITION.fullmatch(text)
+        if parts is None:
+            raise ParameterError("given", text, 'such as sex=f, "age>=18" or "age<65"')
+        name, sign, value = parts.groups()
+        kind = list if sign == "=" else dict
+        if not isinstance(found.setdefault(name, kind()), kind):
+            raise ParameterError("given", text, "values or a range of a column, not both")
+        if sign == "=":
+            found[name].append(value)
+        else:
+            found[name]["from" if sign == ">=" else "below"] = value
+    return found
 
 
 def impossible_of(declared: Iterable[object], columns: Sequence[str]) -> tuple[Combination, ...]:

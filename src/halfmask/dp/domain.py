@@ -200,7 +200,8 @@ class Bins:
         edges = np.asarray(self.edges, dtype=np.float64)
         low, high = edges[at], edges[at + 1]
         share = random.random(len(at))
-        drawn = np.clip(low * (1 - share) + high * share, low, np.nextafter(high, low))
+        drawn: NDArray[np.float64] = low * (1 - share) + high * share
+        drawn = np.clip(drawn, low, np.nextafter(high, low))
         for number, place in self._inner():
             drawn[(at == place) & (drawn == number)] = np.nextafter(number, np.inf)
         for place in dict.fromkeys(place for _, place in self._inner()):

@@ -198,7 +198,7 @@ class SynthesizeRequest(NoiseRequest):
     strategy: str | None = None
     mode: str | None = None
     combinations: int | None = None
-    given: dict[str, Any] | None = None
+    given: dict[str, Any] | list[str] | None = None
     holdout: float | None = None
     time_limit: float | None = None
     seed: int | None = None

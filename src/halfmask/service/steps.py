@@ -319,9 +319,12 @@ def synthesize(
     ledgers: Ledgers,
 ) -> dict[str, Any]:
     """Draw a synthetic table, under differential privacy where epsilon is given."""
+    from halfmask.dp.conditions import read_conditions
     from halfmask.synthesize.run import synthesize
 
     options = _given(asked, requests.SynthesizeRequest)
+    if isinstance(asked.given, list):
+        options["given"] = read_conditions(asked.given)
     method = options.pop("method", "auto" if asked.epsilon is not None else "cocluster")
     if asked.epsilon is not None:
         options["accountant"] = ledgers.accountant()

@@ -33,8 +33,8 @@ from halfmask.synthesize.marginals import (
     independent_columns,
     merge_values,
     rows_from,
-    simplex,
     split_budget,
+    usable_counts,
 )
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from halfmask.dp.budget import Budget
     from halfmask.dp.views import NoisyViews
+    from halfmask.synthesize.prior import PublicPrior
 
     Masks = Mapping[str, NDArray[np.bool_]]
 
@@ -62,6 +63,7 @@ def learn(
     cells: int = CELLS,
     rounds: int | None = None,
     zeros: Sequence[Masks] = (),
+    prior: PublicPrior | None = None,
 ) -> MarginalsModel:
     """A model of the rows behind ``views``, for the whole of its budget.
 
@@ -72,6 +74,7 @@ def learn(
         cells: how large the model may grow.
         rounds: how many rounds the budget would last at the first round's cost.
         zeros: combinations that cannot occur, as per column the codes that are part of one.
+        prior: public rows that tell how columns may go together.
     """
     if degree not in (2, 3):
         raise ParameterError("degree", degree, "2 or 3")
@@ -80,15 +83,16 @@ def learn(
     plan = split_budget(views)  # a poor budget goes to columns, and to few tables or none
     measured = count_columns(views, views.limit * plan.ones)
     rows = rows_from(list(measured.values()))
-    ones = {name: simplex(table.counts, rows) for name, table in measured.items()}
+    ones = usable_counts(measured, rows, prior)
     if plan.rounds < 1:
-        return independent_columns(views.sizes, ones, rows, zeros, cells)
+        return independent_columns(views.sizes, ones, rows, zeros, cells, prior)
     rest = views.limit * (1 - plan.total - plan.ones)
     many = ROUNDS_PER_COLUMN * len(views.sizes) if plan.ones == ONES else plan.rounds
     planned = rounds or many
     sigma = sqrt(noise(rest * (1 - CHOOSING) / planned, 1).variance)
     groups, coarse = merge_values(ones, rows, sigma, ordered, zeros)
     search = TableSelection(views.grouped(groups), rows, rest, planned, cells, coarse)
+    search.prior = None if prior is None else prior.grouped(groups)
     search.start(
         {n: np.bincount(groups[n], ones[n]).astype(np.float64) for n in groups},
         {n: measured[n].variance * len(groups[n]) / (groups[n].max() + 1) for n in groups},
@@ -112,7 +116,7 @@ class TableSelection(PairSelection):
             used = 1 - self.left.parts()[0] / whole.parts()[0]
             limit = max(min(SMALL, self.cells), int(self.cells * float(used)))
             # Columns lie in every model: they are left where no table of this turn is small enough.
-            candidates = self._small(sets[turn % len(sets)], limit) or alone
+            candidates = self._fitting(sets[turn % len(sets)], limit) or alone
             measuring = cost * (1 - CHOOSING)
             guesses = [self._farthest(columns, measuring) for columns in candidates]
             columns = candidates[self.views.worst(guesses, cost * CHOOSING)]
@@ -139,7 +143,7 @@ class TableSelection(PairSelection):
         turns = -(-len(found) // MOST_TABLES)
         return [found[turn::turns] for turn in range(turns)]
 
-    def _small(self, sets: list[tuple[str, ...]], limit: int) -> list[tuple[str, ...]]:
+    def _fitting(self, sets: list[tuple[str, ...]], limit: int) -> list[tuple[str, ...]]:
         """The sets that lie in the model, or with which it stays small enough."""
         tree, sizes = self.beliefs.tree, self.views.sizes
         return [

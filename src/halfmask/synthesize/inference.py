@@ -188,6 +188,9 @@ class Beliefs:
 
     def _send(self, edge: int, source: int, target: int, shared: tuple[str, ...]) -> None:
         new = sum_to(self.tables[source], self.tree.cliques[source], shared)
+        top = float(new.max())
+        if 0 < top < np.inf:
+            new = new / top  # only shares count, and those cannot overflow on a long way
         ratio = new / np.maximum(self.separators[edge], _TINY)
         self.tables[target] *= align_axes(ratio, shared, self.tree.cliques[target])
         self.separators[edge] = new
@@ -254,8 +257,16 @@ def exclude(beliefs: Beliefs, zeros: Sequence[Mapping[str, Mask]], most: int) ->
 
 
 def _settled(table: Floats) -> Floats:
-    """The table with sum 1 and no cell so small that a quotient of such cells could fail."""
-    found: Floats = table / table.sum() + _LEAST / table.size
+    """The table with sum 1 and no cell so small that a quotient of such cells could fail.
+
+    A table of which nothing is left, or that numbers cannot hold, becomes even: what follows it is
+    then a worse model, never none.
+    """
+    top = float(table.max())
+    if not 0 < top < np.inf or np.isnan(table.min()):
+        return np.full(table.shape, 1 / table.size)
+    scaled = table / top  # the sum of large cells could overflow
+    found: Floats = scaled / scaled.sum() + _LEAST / table.size
     return found
 
 

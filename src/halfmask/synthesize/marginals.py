@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.dp.views import NoisyCounts, NoisyViews
+    from halfmask.synthesize.prior import PublicPrior
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
@@ -267,6 +268,7 @@ def learn(
     cells: int = CELLS,
     rounds: int | None = None,
     zeros: Sequence[Masks] = (),
+    prior: PublicPrior | None = None,
 ) -> MarginalsModel:
     """A model of the rows behind ``views``, for the whole of its budget.
 
@@ -276,25 +278,43 @@ def learn(
         cells: how large the model may grow.
         rounds: how many pairs to measure; by default a rule on public and noisy numbers.
         zeros: combinations that cannot occur, as per column the codes that are part of one.
+        prior: public rows that tell how columns may go together.
     """
     plan = split_budget(views)
     measured = count_columns(views, views.limit * plan.ones)
     rows = rows_from(list(measured.values()))
-    ones = {name: simplex(table.counts, rows) for name, table in measured.items()}
+    ones = usable_counts(measured, rows, prior)
     rest = views.limit * (1 - plan.total - plan.ones - plan.choices)
     planned = rounds if rounds is not None else plan.rounds
     if planned < 1:
-        return independent_columns(views.sizes, ones, rows, zeros, cells)
+        return independent_columns(views.sizes, ones, rows, zeros, cells, prior)
     sigma = sqrt(noise(rest / planned, 1).variance)
     groups, coarse = merge_values(ones, rows, sigma, ordered, zeros)
     search = PairSelection(views.grouped(groups), rows, rest, planned, cells, coarse)
+    search.prior = None if prior is None else prior.grouped(groups)
     search.start(
         {n: np.bincount(groups[n], ones[n]).astype(np.float64) for n in groups},
         {n: measured[n].variance * len(groups[n]) / (groups[n].max() + 1) for n in groups},
     )
-    while search.step(views.limit * plan.choices / planned):
+    choice = views.limit * plan.choices / planned
+    while search.step(choice):
         pass
+    search.spend_rest(choice)
     return MarginalsModel(search.finished(), groups, ones, round(rows), tuple(search.chosen))
+
+
+def usable_counts(
+    measured: Mapping[str, NoisyCounts], rows: float, prior: PublicPrior | None
+) -> dict[str, Floats]:
+    """Counts of each column without negatives, nearer to public rows the more noise they have."""
+    found = {}
+    for name, table in measured.items():
+        counts = table.counts.astype(np.float64)
+        if prior is not None and name in prior.codes:
+            believed = rows * prior.shares(name, len(counts))
+            counts = shrink(counts, believed, table.variance)
+        found[name] = simplex(counts, rows)
+    return found
 
 
 def independent_columns(
@@ -303,12 +323,15 @@ def independent_columns(
     rows: float,
     zeros: Sequence[Masks],
     cells: int,
+    prior: PublicPrior | None = None,
 ) -> MarginalsModel:
-    """Columns that know nothing of each other, but for what cannot occur."""
+    """Columns that know nothing of each other, but for what cannot occur and public rows say."""
     kept = {name: np.maximum(table, 1e-9) for name, table in ones.items()}
     same = {name: np.arange(size) for name, size in sizes.items()}
     beliefs = exclude(Beliefs.independent(sizes, kept), zeros, cells)
-    if zeros:
+    if prior is not None:
+        beliefs = prior.begin(beliefs, cells)
+    if zeros or prior is not None:
         aims = [MarginalTarget((name,), table, 1.0) for name, table in kept.items()]
         beliefs = fit_beliefs(beliefs, aims, rows, steps=30)
     return MarginalsModel(beliefs, same, kept, round(rows), ())
@@ -426,6 +449,7 @@ class PairSelection:
     ) -> None:
         self.views, self.rows, self.left, self.planned = views, rows, rest, planned
         self.cells, self.zeros = cells, zeros
+        self.prior: PublicPrior | None = None
         self.chosen: list[Pair] = []
         self.targets: list[MarginalTarget] = []
         self.parts = {name: name for name in views.sizes}  # columns joined by pairs so far
@@ -441,6 +465,9 @@ class PairSelection:
         self.targets = [MarginalTarget((n,), ones[n], variances[n]) for n in ones]
         if self.zeros:
             self.beliefs = exclude(self.beliefs, self.zeros, self.cells)
+        if self.prior is not None:
+            self.beliefs = self.prior.begin(self.beliefs, self.cells)
+        if self.zeros or self.prior is not None:
             self.beliefs = fit_beliefs(self.beliefs, self.targets, self.rows, steps=30)
         self.beginning = self.beliefs
 
@@ -456,6 +483,13 @@ class PairSelection:
         self.measure(pair, costs[pair], believed)
         self._join(pair)
         return True
+
+    def spend_rest(self, choice: Budget) -> None:
+        """Count columns once more for what no pair could be found for: it is paid already."""
+        self.left = self.left + choice * (self.planned - len(self.chosen))
+        rest = self.left / len(self.views.sizes)
+        for name in self.views.sizes if rest > rest * 0 else ():
+            self.measure((name,), rest, self.rows * self.beliefs.marginal((name,)))
 
     def measure(self, columns: tuple[str, ...], cost: Budget, believed: Floats) -> float:
         """Count a table and fit the model to it too; returns the variance of its noise."""
@@ -480,13 +514,21 @@ class PairSelection:
         return fit_beliefs(grown, self.targets, self.rows, steps=30)
 
     def _candidates(self) -> list[Pair]:
-        """Pairs that join columns not yet joined, then all that keep the model small enough."""
+        """Pairs that join columns not yet joined, else all others; each keeps the model small."""
         new = [pair for pair in self.sizes if pair not in self.chosen]
-        if len(self.chosen) < len(self.parts) - 1:
-            return [(a, b) for a, b in new if self.parts[a] != self.parts[b]]
-        held = self.beliefs.tree.cliques
-        sizes = self.views.sizes
-        return [p for p in new if junction_tree(sizes, [*held, p]).cells <= self.cells]
+        apart = [(a, b) for a, b in new if self.parts[a] != self.parts[b]]
+        if self.zeros or self.prior is not None:  # some columns lie in one clique already
+            return self._small(apart) or self._small(new)
+        # A pair that makes no loop adds its own cells, less those of columns that stood alone.
+        room = self.cells - self.beliefs.tree.cells
+        alone = {held[0]: self.views.sizes[held[0]] for held in self.beliefs.tree.cliques
+                 if len(held) == 1}  # fmt: skip
+        grown = {(a, b): self.sizes[a, b] - alone.get(a, 0) - alone.get(b, 0) for a, b in apart}
+        return [pair for pair in apart if grown[pair] <= room] or self._small(new)
+
+    def _small(self, pairs: Sequence[Pair]) -> list[Pair]:
+        held, sizes = self.beliefs.tree.cliques, self.views.sizes
+        return [p for p in pairs if junction_tree(sizes, [*held, p]).cells <= self.cells]
 
     def _cost(self, pair: Pair) -> Budget:
         """What to spend on a pair: more for larger tables, never more than is left."""

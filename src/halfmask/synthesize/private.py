@@ -61,6 +61,7 @@ from halfmask.release.candidate import NoiseCandidate
 from halfmask.release.seal import seal
 from halfmask.synthesize import adaptive, dp_cocluster, dpcocgen, marginals, privbayes
 from halfmask.synthesize.fallback import learn_and_draw
+from halfmask.synthesize.histories import Histories
 from halfmask.synthesize.inference import draw_values
 from halfmask.synthesize.limits import (
     condition_notes,
@@ -69,12 +70,13 @@ from halfmask.synthesize.limits import (
     structure_notes,
 )
 from halfmask.synthesize.marginals import simplex
+from halfmask.synthesize.prior import PublicPrior
 from halfmask.table.demands import with_policies
 from halfmask.table.table import Table, require_table
 from halfmask.table.weights import unweighted_notes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from fractions import Fraction
     from os import PathLike
 
@@ -83,6 +85,8 @@ if TYPE_CHECKING:
     from halfmask.dp.budget import Budget
     from halfmask.dp.views import NoisyViews
     from halfmask.release.release import PrivateRelease
+    from halfmask.synthesize.limits import DrawLimits
+    from halfmask.table.schema import Schema
 
 
 FEW_CELLS = 128  # up to here the histogram is the better method
@@ -110,6 +114,12 @@ class NoiseSettings:
             needs ``rows``.
         bounds: the share of the budget that finds bounds of numbers and dates for which nobody
             declared any, such as 0.1.
+        prior: a public table, which is not protected, of some of the columns: where the model of
+            ``"marginals"`` or ``"adaptive"`` begins.
+        together: ``"person"`` or ``"household"``: rows of one are drawn together, at most
+            ``rows_per_person`` of each, and ``rows`` counts people or households.
+        order: with ``together``, the column by which the rows of one are sorted.
+        constant: with ``together``, the columns that all rows of one share, such as sex.
     """
 
     epsilon: Number | Literal["personal"]
@@ -124,6 +134,10 @@ class NoiseSettings:
     insist: bool = False
     given: Mapping[str, object] | None = None
     bounds: Number | None = None
+    prior: Table | None = None
+    together: str | None = None
+    order: str | None = None
+    constant: Sequence[str] = ()
 
 
 NOISE_OPTIONS = tuple(one.name for one in fields(NoiseSettings) if one.name != "epsilon")
@@ -175,9 +189,16 @@ def synthesize_privately(
     require_modest(people.promise, insist=settings.insist)
     ordered = [n for n, d in known.items() if isinstance(d, Bins) or d.ordered]
     sizes = {name: len(domain) for name, domain in known.items()}
-    if "zeros" in inspect.signature(learn).parameters:
-        options = {**options, "zeros": limits.impossible}
-    _rehearse(learn, NoViews(sizes, unit(people.promise) * (1 - share)), ordered=ordered, **options)
+    histories, single = _histories(table.schema, settings, sizes), limits
+    if histories is not None:
+        limits, ordered = histories.limits(single), histories.ordered(ordered)
+    prior = _prior(learn, chosen, settings, table, known)
+    _rehearse(
+        learn,
+        NoViews(histories.wide if histories else sizes, unit(people.promise) * (1 - share)),
+        ordered=ordered,
+        **_with_zeros(learn, limits, {**options, **prior}),
+    )
     coded = None
     if table.stored is not None:
         coded = None if wanted else count_codes(table, coding_of(known))
@@ -186,7 +207,7 @@ def synthesize_privately(
     allowance = keeper.allow(
         people.promise,
         f"synthesize ({chosen})",
-        rows_per_person=settings.rows_per_person,
+        rows_per_person=histories.rows_changed if histories else settings.rows_per_person,
         scope=people.scope(table),
     )
     if coded is None:
@@ -194,7 +215,13 @@ def synthesize_privately(
         if wanted:
             known |= buy_bounds(read, wanted, allowance, share)
             sizes = {name: len(domain) for name, domain in known.items()}
-        views = guarded_rows(read, known, allowance).within(allowance.remaining)
+            prior = _prior(learn, chosen, settings, table, known)
+        if histories is not None:
+            histories = histories.resized(sizes)
+            limits, views = histories.limits(single), histories.guard(read, known, allowance)
+        else:
+            views = guarded_rows(read, known, allowance)
+        views = views.within(allowance.remaining)
     else:
         views, kept = guarded_tuples(coded, known, allowance), 1.0
     codes, trouble = learn_and_draw(
@@ -204,9 +231,14 @@ def synthesize_privately(
         random,
         limits=limits,
         ordered=ordered,
-        **options,
+        **_with_zeros(learn, limits, {**options, **prior}),
     )
+    owner = None
+    if histories is not None:
+        codes, owner = histories.unfold(codes)
     arrow = pa.table({n: d.decode(codes[n], random) for n, d in known.items()})
+    if histories is not None and owner is not None:
+        arrow = histories.rows(arrow, owner)
     candidate = NoiseCandidate(
         arrow,
         allowance.receipt(),
@@ -218,17 +250,25 @@ def synthesize_privately(
             "rows_per_person": settings.rows_per_person,
             **people.parameters(),
             **bought_facts(share, {name: known[name] for name in wanted}),
-            **{name: value for name, value in options.items() if name != "zeros"},
+            **options,
+            **(histories.facts() if histories else {}),
+            **({"prior": True} if prior else {}),
             **stated_conditions(declared, settings.given),
         },
         (
             *trouble,
             *people.notes(),
-            *whose_rows(table.schema, settings.rows_per_person),
+            *(
+                histories.notes()
+                if histories
+                else whose_rows(table.schema, settings.rows_per_person)
+            ),
             *_notes(known, settings.accountant),
             *bought_notes(share, wanted, known),
             *condition_notes(declared, settings.given),
-            *structure_notes(table.schema),
+            *((PRIOR,) if prior else ()),
+            *((PRIOR,) if prior else ()),
+            *(() if histories else structure_notes(table.schema)),
             *unweighted_notes(table.schema),
         ),
         origin,
@@ -246,9 +286,64 @@ def _stays(table: Table, settings: NoiseSettings) -> bool:
     """
     if table.stored is None or settings.policies is not None or not is_typed(table):
         return False
+    if settings.together is not None:
+        return False
     if levels_in_force(table.schema, settings.demands) is not None:
         return False
     return table.schema.person is None or one_row_each(table)
+
+
+def _histories(
+    schema: Schema, settings: NoiseSettings, sizes: Mapping[str, int]
+) -> Histories | None:
+    """How rows that belong together are drawn together, where that is asked for."""
+    if settings.together is None:
+        for name in ("order", "constant"):
+            if getattr(settings, name):
+                raise ParameterError(name, "(given)", "only with together")
+        return None
+    if settings.given is not None:
+        raise ParameterError("given", "(given)", "only without together")
+    return Histories.of(
+        schema,
+        settings.together,
+        settings.rows_per_person,
+        settings.order,
+        settings.constant,
+        sizes,
+    )
+
+
+PRIOR = (
+    "The model began with a prior table, which is taken to be public: the promise does not cover "
+    "its rows."
+)
+
+
+def _prior(
+    learn: Callable[..., Any],
+    method: str,
+    settings: NoiseSettings,
+    table: Table,
+    domains: Mapping[str, Domain],
+) -> dict[str, PublicPrior]:
+    """The public rows where a model begins, where they are given."""
+    if settings.prior is None:
+        return {}
+    if "prior" not in inspect.signature(learn).parameters:
+        raise ParameterError("prior", "(given)", f"nothing with {method}: take marginals")
+    if settings.together is not None:
+        raise ParameterError("prior", "(given)", "only without together")
+    return {"prior": PublicPrior.of(settings.prior, table, domains)}
+
+
+def _with_zeros(
+    learn: Callable[..., Any], limits: DrawLimits, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The options, and what cannot occur for a method that takes it."""
+    if "zeros" not in inspect.signature(learn).parameters:
+        return dict(options)
+    return {**options, "zeros": limits.impossible}
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,7 +460,7 @@ def _columns(table: Table) -> list[str]:
 
 def _require_options(learn: Callable[..., Any], options: Mapping[str, Any]) -> None:
     """Refuse what the method does not take, before anything is spent; no seed is among it."""
-    taken = set(inspect.signature(learn).parameters) - {"views", "ordered", "zeros"}
+    taken = set(inspect.signature(learn).parameters) - {"views", "ordered", "zeros", "prior"}
     for name in options:
         if name not in taken:
             raise ParameterError(name, "(given)", f"only {', '.join(sorted(taken)) or 'nothing'}")

@@ -66,6 +66,7 @@ const FIELDS = {
     { name: "k", label: "Fewest people in a group of the model", kind: "whole", min: 1, value: 50 },
     { name: "method", label: "Method", kind: "choice", from: "synthesizers", hint: "best for this choice" },
     { name: "rows", label: "Rows to draw", kind: "whole", min: 1, hint: "about as many" },
+    { name: "given", label: "Draw only rows that hold (needs the number of rows)", kind: "list", hint: "such as sex=f, age>=18", more: true },
     { name: "delta", label: "With a budget: delta", kind: "text", hint: "0", more: true },
     { name: "rows_per_person", label: "With a budget: rows that one person can have", kind: "whole", min: 1, hint: "1", more: true },
     { name: "holdout", label: "cocluster: rows kept out as a control, in %", kind: "share", min: 0, max: 99, hint: "none", more: true },
