@@ -64,3 +64,17 @@ def test_memory_tells_no_salary() -> None:
         seen.append(asks(grown(start)))
     assert seen[0] == seen[1]
     assert seen[0][:1] == ["asked"]
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "reference"])
+@pytest.mark.parametrize("changed", ["UPPER(code)", "LOWER(code)"])
+def test_a_text_is_cut_before_its_case_is_changed(engine: str, changed: str) -> None:
+    """PostgreSQL fails where four bytes of each character do not fit into one gigabyte."""
+    import pyarrow as pa
+
+    import halfmask as hm
+
+    texts = ["a" * ((1 << 20) + 5), "b" * 3, "c" * 3] * 3
+    sql = f"SELECT SUM(LENGTH({changed})) AS n FROM people GUARANTEE k = 3"
+    answer = hm.query(pa.table({"code": texts}), sql, engine=engine)
+    assert answer.to_arrow()["n"].to_pylist() == [3 * (1 << 20) + 18]

@@ -52,6 +52,23 @@ def test_multiples_stay_wherever_that_is_possible(seed):
     assert restricted == possible
 
 
+def test_time_that_ends_changes_no_promise(monkeypatch):
+    """Multiples of the base move only where they must: never because a machine was busy."""
+    import scipy.optimize
+
+    asked = []
+
+    def slow(*_, **__):
+        asked.append(1)
+        return scipy.optimize.OptimizeResult(x=None, status=1)
+
+    monkeypatch.setattr(scipy.optimize, "milp", slow)
+    values = oracles.with_totals(np.array([4, 7, 2])).ravel().astype(float)
+    with pytest.raises(PrivacyError, match="in 20 seconds"):
+        round_controlled(oracles.grid_of((3,)), values, 3, time_limit=20)
+    assert len(asked) == 1
+
+
 def test_random_rounding_has_the_true_figure_as_its_mean():
     values = np.full(20_000, 7.0)
     rounded = round_randomly(values, 5)

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.float64]
 
 
+OUT_OF_TIME = 1  # of HiGHS: a limit was reached
+
+
 def require_base(base: object) -> int:
     """The base of a rounding."""
     if isinstance(base, bool) or not isinstance(base, int) or base < 2:
@@ -41,7 +44,8 @@ def round_controlled(
     nearest table of multiples to what was drawn is taken.
 
     Raises:
-        PrivacyError: there is no such table, or none was found in time.
+        PrivacyError: there is no such table, or none was found in time: which kind of table is
+            taken never depends on the clock.
     """
     coins = _round_up(values, base)
     for restricted in (True, False):
@@ -94,6 +98,11 @@ def _solve(
         options={"time_limit": time_limit, "mip_rel_gap": 0.01},
     )
     del target
+    if result.x is None and result.status == OUT_OF_TIME:
+        raise PrivacyError(
+            f"No rounding to multiples of {base} was found in {time_limit:g} seconds: give a "
+            "larger time_limit, fewer columns or method='random-round'."
+        )
     if result.x is None:
         return None
     found: Numbers = (floor + np.round(result.x[: grid.size])) * base

@@ -144,6 +144,7 @@ def _between(node: exp.Expr) -> exp.Expr:
 
 
 MOST_CHARACTERS = 1_000  # of a text that was put together
+MOST_CASED = 1 << 20  # of a text whose case is changed
 MOST_WRITTEN = 100  # characters that one of a text may be replaced by
 MOST_WILDCARDS = 2  # before the end of a pattern, so that a text is compared in few steps
 MOMENT = exp.DataType.build("timestamp", dialect="duckdb")
@@ -390,7 +391,9 @@ def of_text(total: TotalRows, node: exp.Expr) -> Typed:
     """UPPER, LENGTH, SUBSTRING and others; all but the first argument are written."""
     made = node.copy()
     found = total.want(node.this, ("text",), "text")
-    made.set("this", found.node)
+    # PostgreSQL has no room for four bytes of each character of a text of hundreds of megabytes.
+    cased = isinstance(node, exp.Upper | exp.Lower)
+    made.set("this", _cut(found.node, MOST_CASED) if cased else found.node)
     for name, value in node.args.items():
         if name != "this" and isinstance(value, exp.Expr):
             _require_written(total, node, name, value)
@@ -427,8 +430,8 @@ def _replaced(total: TotalRows, node: exp.Expr, made: exp.Expr) -> exp.Expr:
     return _cut(made)
 
 
-def _cut(node: exp.Expr) -> exp.Expr:
-    return exp.Left(this=node.copy(), expression=exp.Literal.number(MOST_CHARACTERS))
+def _cut(node: exp.Expr, most: int = MOST_CHARACTERS) -> exp.Expr:
+    return exp.Left(this=node.copy(), expression=exp.Literal.number(most))
 
 
 def match_pattern(total: TotalRows, node: exp.Expr) -> Typed:
@@ -438,7 +441,7 @@ def match_pattern(total: TotalRows, node: exp.Expr) -> Typed:
         total.refuse(node, "Write a pattern as it is, without a backslash.")
     text, written = found.node, pattern.name
     if isinstance(node, exp.ILike):
-        text, written = exp.Lower(this=text), written.lower()
+        text, written = exp.Lower(this=_cut(text, MOST_CASED)), written.lower()
     while "%%" in written:
         written = written.replace("%%", "%")
     wildcards = written.rstrip("%").count("%")
