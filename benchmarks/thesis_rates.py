@@ -127,7 +127,8 @@ RACE_RATES = {"White": 0.1161, "Black": 0.9357, "Asian-Pac-Islander": 0.9688,
 NOT_AGAIN = {
     "figures 4.4, 4.5, 5.1 and 6.1, after anonymization": "drawn from releases of Adult by another "
     "program; the thesis gives neither their hierarchies nor how many rows may be left out, and of "
-    "the four pairs of figures that the text names three are those of no full-domain recoding that was tried",
+    "the four pairs of figures that the text names three are those of no full-domain recoding that "
+    "was tried",
     "table 3.4, t = 0.278 of Disease": "the thesis does not give the hierarchy; 0.167 of Salary, "
     "which needs none, is a test (tests/metrics/test_worked_figures.py)",
     "skewness, sections 3.3.1 and 5.5.1": "no figure is in print, and the table that is described "
