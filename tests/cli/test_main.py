@@ -169,6 +169,19 @@ def test_help_comes_at_once():
     assert len(found) < 200
 
 
+def test_a_command_on_a_file_imports_no_pandas(sample):
+    words = ["halfmask", "check", str(sample), "--k", "2", "--ignore-demands"]
+    found = loaded(f"from halfmask.cli.main import run; sys.argv = {words}; run()")
+    assert "pyarrow" in found
+    assert "pandas" not in found
+
+
+def test_a_command_inside_another_process_leaves_pandas_to_it(sample):
+    words = ["check", str(sample), "--k", "2", "--ignore-demands"]
+    found = loaded(f"from halfmask.cli.main import run; run({words})")
+    assert "pandas" in found  # pyarrow looks once, and whoever runs this may have frames
+
+
 def test_import_adds_little_to_numpy():
     found = loaded("import halfmask", before="import numpy")
     assert len(found) < 15

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
+import subprocess
 import sys
 import time
 
@@ -116,3 +117,16 @@ def test_nothing_is_said_elsewhere(monkeypatch):
     with notices.notice():
         time.sleep(0.01)
     assert out.getvalue() == ""
+
+
+def test_kernels_load_no_linear_algebra_and_leave_it_to_others():
+    said = (
+        "import sys, numba, numpy as np\n"
+        "from halfmask.kernels.compiler import ascend\n"
+        "ascend(np.array([2, 1]))\n"
+        "print('scipy.linalg' in sys.modules)\n"
+        "print(numba.njit(lambda a: np.dot(a, a))(np.array([1.0, 2.0])))\n"
+    )
+    command = [sys.executable, "-c", said]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
+    assert ran.stdout.split() == ["False", "5.0"]
