@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
 from tests.attacks.conftest import AGE, SALARY
 
 # Memory is limited, so that the attack is cheap: an unlimited process would take gigabytes first.
