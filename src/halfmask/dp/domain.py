@@ -199,7 +199,7 @@ class Bins:
         """
         edges = np.asarray(self.edges, dtype=np.float64)
         low, high = edges[at], edges[at + 1]
-        share = random.random(len(at))
+        share = random.uniform(size=len(at))
         drawn: NDArray[np.float64] = low * (1 - share) + high * share
         drawn = np.clip(drawn, low, np.nextafter(high, low))
         for number, place in self._inner():
