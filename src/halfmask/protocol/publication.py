@@ -64,6 +64,7 @@ def release_text(
 
     Raises:
         ParameterError: a name is none of the common schema, or nothing can be kept that is asked.
+        InputError: no k is stated, and the common schema asks for none above 1.
 
     Example:
         >>> from halfmask.protocol.commons import commons_from
@@ -79,6 +80,11 @@ def release_text(
     for name in columns:
         if name not in known:
             raise ParameterError("column", name, f"one of {quote_names(known)}")
+    if k is None and commons.floor < 2:
+        raise InputError(
+            "A release of rows promises k = 2 or more, and the common schema asks for k = 1 only: "
+            "state a larger k (--k)."
+        )
     sensitive = [name for name in columns if name in commons.tables[chosen].schema.sensitive]
     if l > 1 and not sensitive:
         raise ParameterError("l", l, "1 where no sensitive column is shown")
@@ -136,8 +142,7 @@ def show_rows(commons: Commons, made: Blueprint) -> Blueprint:
         )
     if plan.request.guarantees[0][0] < 2:  # a class of one is a row as it is
         raise UnsupportedQueryError(
-            "A release of rows promises k = 2 or more, and the common schema asks for k = 1 only: "
-            "state a larger k (--k).",
+            "A release of rows promises k = 2 or more, and k = 1 is stated: give a larger k (--k).",
             text=plan.statement.text,
             start=0,
         )
