@@ -80,14 +80,14 @@ def release_text(
     for name in columns:
         if name not in known:
             raise ParameterError("column", name, f"one of {quote_names(known)}")
+    sensitive = [name for name in columns if name in commons.tables[chosen].schema.sensitive]
+    if l > 1 and not sensitive:
+        raise ParameterError("l", l, "1 where no sensitive column is shown")
     if k is None and commons.floor < 2:
         raise InputError(
             "A release of rows promises k = 2 or more, and the common schema asks for k = 1 only: "
             "state a larger k (--k)."
         )
-    sensitive = [name for name in columns if name in commons.tables[chosen].schema.sensitive]
-    if l > 1 and not sensitive:
-        raise ParameterError("l", l, "1 where no sensitive column is shown")
     quoted = [_quote(name) for name in dict.fromkeys(columns)]
     of = f", l = {l} OF ({', '.join(map(_quote, sensitive))})" if l > 1 else ""
     condition = f" WHERE {where}" if where else ""
