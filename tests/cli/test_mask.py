@@ -114,6 +114,39 @@ def test_areas_of_a_cloak_are_drawn(tmp_path, capsys):
     assert not drawn.exists()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--figures", "same.json", "--map", "same.json"), "named twice"),
+        (("--map", "places.toml"), "is read too"),  # found beside the table
+        (("--schema", "own.toml", "--map", "own.toml"), "is read too"),
+        (("--policies", "asked.csv", "--figures", "asked.csv"), "is read too"),
+        (("--step", "pseudonym id key_file=key.txt", "--map", "key.txt"), "is read too"),
+        (("--map", "-"), "Only -o writes to stdout"),
+        (("--figures", "-"), "Only -o writes to stdout"),
+        (("-o", "out.csv", "--map", "out.cells.csv"), "named twice"),  # what a cloak adds
+        (("--step", "cloak lat2 longitude=lon2 k=2", "--map", "m.geojson"), "2 steps are"),
+    ],
+)
+def test_no_output_is_written_over_another_or_what_is_read(
+    tmp_path, monkeypatch, capsys, arguments, words
+):
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"p{i},{x},{y},{x},{y}\n" for i, (x, y) in enumerate(PLACES))
+    roles = '[table]\nperson = "id"\n[columns]\nid = "identifier"\n'
+    roles += "".join(f'{name} = "quasi"\n' for name in ("lat", "lon", "lat2", "lon2"))
+    texts = {
+        "places.csv": f"id,lat,lon,lat2,lon2\n{rows}", "places.toml": roles, "own.toml": roles,
+        "asked.csv": "id,k\np0,2\n", "key.txt": "sixteen bytes ok",
+    }  # fmt: skip
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    step = "cloak lat longitude=lon k=2 cell=area"
+    assert shell("mask", "places.csv", "--step", step, *arguments) == 1
+    assert words in capsys.readouterr().err
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == texts
+
+
 def test_help_lists_every_mask(capsys):
     assert shell("mask", "--help") == 0
     told = " ".join(capsys.readouterr().out.split())

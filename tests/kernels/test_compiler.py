@@ -18,7 +18,7 @@ from patience import until
 
 from halfmask.kernels import cache
 from halfmask.kernels import pipeline as notices
-from halfmask.kernels.compiler import ascend, kernel
+from halfmask.kernels.compiler import ascend, bare, kernel
 from halfmask.kernels.tree import ranked
 
 
@@ -53,6 +53,40 @@ def test_a_part_has_one_version_for_all_widths_and_constants():
 def test_a_part_can_be_called_from_python_too():
     assert step(2, 3) == 5
     assert step(2, 0.5) == 2.5
+
+
+@bare
+def same(values):
+    return values
+
+
+@bare
+def paired(values):
+    return len(values), values
+
+
+@bare
+def first(values):
+    return len(values), values[0]
+
+
+@kernel
+def first_of_same(values):
+    return same(values)[0]
+
+
+@pytest.mark.usefixtures("nothing_compiled")
+@pytest.mark.parametrize("broken", [same, paired, first_of_same])
+def test_a_bare_kernel_gives_no_array_back(broken):
+    """Nobody would count who holds it; tried twice, as the first try must leave nothing behind."""
+    for _ in range(2):
+        with pytest.raises(numba.TypingError, match="is bare and returns"):
+            broken(np.arange(3))
+
+
+@pytest.mark.usefixtures("nothing_compiled")
+def test_a_bare_kernel_gives_numbers_back():
+    assert first(np.arange(4, 7)) == (3, 4)
 
 
 @pytest.mark.usefixtures("nothing_compiled")

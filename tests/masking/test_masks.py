@@ -7,6 +7,7 @@ import json
 import re
 import runpy
 import sys
+from datetime import date
 from html import unescape
 from pathlib import Path
 
@@ -399,6 +400,29 @@ def test_a_key_moves_people_alike_in_every_table(people):
         return rows.sort_by([("lat", "ascending")])["day"].to_pylist()
 
     assert sort(one) == sort(other)
+
+
+def nobodys_rows(rows):
+    """All on one day; of the last ones nobody knows whose they are."""
+    ids = ["a", "a", "b", *[None] * rows]
+    table = {"id": ids, "day": [date(2020, 6, 1)] * len(ids), "age": [1] * len(ids)}
+    schema = {
+        "table": {"person": "id"},
+        "columns": {"id": "identifier", "day": "other", "age": "quasi"},
+    }
+    return hm.read(table, schema)
+
+
+@pytest.mark.parametrize(("rows", "words"), [(1, "in 1 row:"), (4, "in 4 rows:")])
+def test_a_key_does_not_move_rows_that_are_nobodys(rows, words):
+    with pytest.raises(SchemaError, match=f"'id' is missing {words} say whose they are"):
+        hm.mask(nobodys_rows(rows), M.DateShift("day", key=KEY))
+
+
+def test_dates_that_are_nobodys_move_each_for_itself():
+    """Else whoever knows one of them knows by how much all others were moved."""
+    days = hm.mask(nobodys_rows(40), M.DateShift("day", days=30), seed=1).to_arrow()["day"]
+    assert len(days.unique()) > 20
 
 
 def test_dates_of_a_person_keep_their_distance(people):

@@ -39,6 +39,14 @@ def test_promises_are_checked_on_the_rows_that_leave():
         hm.mask(ages(), M.Noise("age", level=1), models=[hm.KAnonymity(10)], seed=1)
 
 
+@pytest.mark.parametrize(
+    ("people", "given"), [(ages(), {"models": [hm.KAnonymity(2)]}), (ages(own=3), {})]
+)
+def test_a_promise_needs_a_quasi_identifier_among_the_rows_that_leave(people, given):
+    with pytest.raises(PrivacyError, match=r"steps take every quasi-identifier out.*keep one"):
+        hm.mask(people, M.Suppress("age"), **given)
+
+
 def test_a_sensitive_promise_looks_at_the_masked_column():
     people = ages()
     release = hm.mask(

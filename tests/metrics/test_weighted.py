@@ -23,7 +23,7 @@ from halfmask.metrics.sides import finding_chance, sides, tightest_class
 from halfmask.metrics.utility.distributions import column_distance, joint_distances, pairs_of
 from halfmask.metrics.utility.queries import counting_queries
 from halfmask.metrics.utility.tables import class_mean_error, class_utility, moments
-from halfmask.metrics.weighted import deviation, entries_of, quantiles, weighted_mean
+from halfmask.metrics.weighted import deviation, entries_of, pairs, quantiles, weighted_mean
 from halfmask.table.tuples import Tuples
 
 SCHEMA = {
@@ -177,3 +177,11 @@ def test_people_are_drawn_as_rows():
     whom = targets(held, held, attacks=900)
     assert len(whom.members) == 900
     assert 1 <= (whom.members == 0).sum() <= 10  # without replacement: there are ten
+
+
+@pytest.mark.parametrize("size", [3, 1000])
+def test_pairs_that_no_row_holds_are_not_observed(size):
+    """By counters and by sorting alike."""
+    left, right = np.array([2, 0, 1, 0]), np.array([1, 2, 0, 2])
+    found = pairs(left, right, size, size, np.array([3, 1, 0, 4]))
+    assert [one.tolist() for one in found] == [[0, 2], [2, 1], [5, 3]]

@@ -13,7 +13,7 @@ from tests.protocol.deaths import Nursery, ask_dying_relays
 from tests.protocol.town import NOW, Town, row
 
 import halfmask as hm
-from halfmask.errors import ParameterError, PrivacyError, UnsupportedQueryError
+from halfmask.errors import InputError, ParameterError, PrivacyError, UnsupportedQueryError
 from halfmask.protocol.blueprint import blueprint
 from halfmask.protocol.commons import RELEASES, Policy, Terms, commons_from, permits_row
 from halfmask.protocol.contribution import contribution
@@ -415,9 +415,9 @@ def test_a_schema_that_asks_for_k_1_needs_a_larger_one_stated() -> None:
         "query": {"k": 1, "single_people": True},
     }
     commons = commons_from(document)
-    with pytest.raises(UnsupportedQueryError, match=r"k = 2 or more.*--k"):
-        blueprint(commons, release_text(commons, ["age", "town"]), TERMS)
-    with pytest.raises(UnsupportedQueryError, match=r"k = 2 or more.*--k"):
+    with pytest.raises(InputError, match=r"k = 2 or more.*common schema asks for k = 1 only.*--k"):
+        release_text(commons, ["age", "town"])
+    with pytest.raises(UnsupportedQueryError, match=r"k = 2 or more, and k = 1 is stated.*--k"):
         blueprint(commons, release_text(commons, ["age", "town"], k=1), TERMS)
     made = blueprint(commons, release_text(commons, ["age", "town"], k=2), TERMS)
     assert made.plan.request.guarantees[0][0] == 2

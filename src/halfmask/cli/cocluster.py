@@ -46,8 +46,7 @@ def cocluster_command(file: str, output: str | None, as_json: bool, **given: Any
     for path, kind in ((output, ".json"), (given["picture"], ".svg")):
         if path and not str(path).endswith(kind):
             raise click.UsageError(f"'{path}' is written as {kind}: end its name so.")
-    for path in (output, given["picture"]):
-        refuse_bad_outputs(file, None, None, path)
+    refuse_bad_outputs(file, None, None, output, given["picture"])
     found = _coclustered(file, given)
     grid = found.grid
     if output:

@@ -70,32 +70,38 @@ def mask_command(file: str, output: str | None, as_json: bool, **given: Any) -> 
     Example: halfmask mask people.csv --step "top-code salary share=0.01" -o out.csv
     """
     from halfmask.masking.cloaking import Cloak
-    from halfmask.masking.mask import read_steps
+    from halfmask.masking.mask import read_steps, secret_places
     from halfmask.masking.pseudonyms import refuse_near_vault
     from halfmask.masking.run import mask, read_like
     from halfmask.models.options import read_models
+    from halfmask.release.doors.masked import companion_path
 
     refuse_two_documents(output, json_too=as_json)
-    refuse_bad_outputs(file, output, given["report"], given["figures"])
-    refuse_bad_outputs(file, output, given["report"], given["areas"])
+    outputs = (output, given["report"], given["figures"], given["areas"])
+    refuse_bad_outputs(file, *outputs)
     if given["steps"] and given["like"]:
         raise click.UsageError("--step and --like both say what to do: give one of them.")
     steps = read_like(given["like"]) if given["like"] else read_steps(given["steps"])
     table = load(file, given)
     named = steps or read_steps(table.schema.mask)
     refuse_near_vault(named, None if output == STDOUT else output)
+    refuse_bad_outputs(file, *outputs, inputs=secret_places(named))
     cloaks = [one for one in named if isinstance(one, Cloak)]
-    if given["areas"] and not cloaks:
-        raise click.UsageError("--map draws the areas of a cloak, and no step is one.")
+    if given["areas"] and len(cloaks) != 1:
+        which = f"{len(cloaks)} steps are" if cloaks else "no step is one"
+        raise click.UsageError(f"--map draws the areas of one cloak, and {which}.")
     models = read_models(given, mark="--", population=population_of(given), needed=False)
     settings = {"models": models, "seed": given["seed"], **demand_settings(given)}
     with show.show_working("Masking"):
         release = mask(table, *steps, **settings)
+    if output and output != STDOUT:
+        beside = (str(companion_path(output, name)) for name in release.tables)
+        refuse_bad_outputs(file, *outputs, *beside)
     deliver(release, output, given["report"])
     if given["figures"]:
         _keep_figures(release, given["figures"])
     if given["areas"]:
-        _draw_areas(release, cloaks[-1], given["areas"])
+        _draw_areas(release, cloaks[0], given["areas"])
     if as_json:
         show.print_document("mask", release.to_dict())
     else:

@@ -141,32 +141,43 @@ def refuse_bad_outputs(
     file: str,
     output_path: str | None,
     report: str | None,
-    recoding: str | None = None,
-    *,
+    *others: str | None,
     beside: bool = False,
     table: str | None = None,
+    inputs: Sequence[str] = (),
 ) -> None:
-    """Look at where outputs go before the work begins; the original is never written over.
+    """Look at where outputs go before the work begins; nothing that is read is written over.
 
     With ``beside`` the output is a release, which may write a schema file beside it, and ``table``
-    names the table of a database that it goes to.
+    names the table of a database that it goes to. Beside the files that options of this verb name,
+    ``inputs`` are read.
     """
     from pathlib import Path
 
     from halfmask.release.files import report_kind, table_kind
     from halfmask.release.record import require_free
+    from halfmask.table.read import schema_beside
 
     if beside and output_path and output_path != STDOUT:
         from halfmask.release.record import require_target
 
         if require_target(output_path, table):
             output_path = None
-    files = [path for path in (output_path, report, recoding) if path and path != STDOUT]
-    taken = {Path(file).resolve()}
+    if STDOUT in others:
+        raise click.UsageError("Only -o writes to stdout: give the other files names.")
+    files = [path for path in (output_path, report, *others) if path and path != STDOUT]
+    original = Path(file)
+    known = {name: path for name in _READ_TOO if (path := _stated(name))}
+    if original.name:
+        known.setdefault("schema", str(schema_beside(original)))
+    used = {Path(path).resolve() for path in (*known.values(), *inputs)}
+    taken = {original.resolve()}
     for path in files:
         place = Path(path).resolve()
         if place in taken:
             raise click.UsageError(f"'{path}' is named twice or is the table itself: rename it.")
+        if place in used:
+            raise click.UsageError(f"'{path}' is read too and would be written over: rename it.")
         if not place.parent.is_dir():
             raise click.UsageError(f"The folder of '{path}' does not exist: make it first.")
         taken.add(place)
@@ -176,6 +187,15 @@ def refuse_bad_outputs(
             require_free(output_path)
     if report:
         report_kind(report)
+
+
+_READ_TOO = ("schema", "policies", "population", "like")
+
+
+def _stated(option: str) -> str | None:
+    """What this command line says for an option, if the verb has it."""
+    found: str | None = click.get_current_context().params.get(option)
+    return found
 
 
 def load(file: str, given: Mapping[str, Any]) -> Table:

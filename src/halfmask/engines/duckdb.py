@@ -83,7 +83,6 @@ class DuckDB(SqlEngine):
         self._plans: dict[str, str] = {}
         self._texts: dict[tuple[object, ...], tuple[str, tuple[object, ...]]] = {}
         self._written: tuple[Request, Request] | None = None
-        self._named: tuple[Request, tuple[str, ...]] | None = None  # the tables of a request
         self._aside: Path | None = None
         self.given = tuple(tables or ())
         for name, rows in (tables or {}).items():
@@ -301,10 +300,8 @@ class DuckDB(SqlEngine):
         """Whether any of its tables has many rows, or it is not known how many."""
         from sqlglot import exp
 
-        if self._named is None or self._named[0] is not request:
-            tables = request.source.find_all(exp.Table)
-            self._named = request, tuple(table.name for table in tables)
-        return any(self._sizes.get(name, MANY) >= MANY for name in self._named[1])
+        tables = request.source.find_all(exp.Table)
+        return any(self._sizes.get(table.name, MANY) >= MANY for table in tables)
 
     def _bring(self, name: str, rows: pa.Table | str) -> None:
         if isinstance(rows, str):

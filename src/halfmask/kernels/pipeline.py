@@ -28,6 +28,7 @@ from numba.core.base import _dynfunc
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.compiler_machinery import PassManager, register_pass
+from numba.core.errors import TypingError
 from numba.core.registry import cpu_target
 
 from halfmask.kernels.cache import KernelCache
@@ -137,6 +138,23 @@ class _PartLowering(typed_passes.NativeLowering):
             state.targetctx = target
 
 
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _TypeInference(typed_passes.NopythonTypeInference):
+    """Find all types, and refuse a bare kernel that gives an array back: nobody counts its uses."""
+
+    _name = "halfmask_type_inference"
+
+    def run_pass(self, state: Any) -> Any:
+        """Look at the type that is returned, and what it holds."""
+        done = super().run_pass(state)
+        given = state.return_type
+        counted = state.targetctx.data_model_manager[given].contains_nrt_meminfo()
+        if counted and not state.flags.nrt:
+            name = state.func_id.func_name
+            raise TypingError(f"{name} is bare and returns {given}, an array: mark it kernel.")
+        return done
+
+
 class _Whole(compiler.CompilerBase):
     """numba's pipeline without what kernels do not use: closures, contexts, literals, pruning."""
 
@@ -151,7 +169,7 @@ class _Whole(compiler.CompilerBase):
             untyped_passes.IRProcessing,
             untyped_passes.GenericRewrites,
             untyped_passes.ReconstructSSA,
-            typed_passes.NopythonTypeInference,
+            _TypeInference,
             typed_passes.PreLowerStripPhis,
             typed_passes.InlineOverloads,
             typed_passes.IRLegalization,

@@ -76,11 +76,12 @@ def smallest(near: Any, alive: Any, count: int, wanted: int) -> NDArray[np.int64
 def best(
     p: Any, d: Any, alive: Any, count: int, members: Any, size: int, need: int, diameter: float,
     reach: Any, known: Any, improved: Any, number: int, seen: Any, distinct: Any, most: Any,
-    short: Any, close: Any, edge: float, where: Any,  # noqa: ARG001 - as the kernel's
+    short: Any, *_: Any,
 ) -> tuple[int, float]:  # fmt: skip
     """The row that raises the class's loss least, and the diameter with it.
 
-    The kernel puts off distances that cannot matter; here all are brought up to date.
+    The kernel puts off distances that cannot matter, by what else it is given; here all are brought
+    up to date.
     """
     at, far = alive[:count], np.empty_like(reach)
     for m in range(int(known[at[0]]), size):

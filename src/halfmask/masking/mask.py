@@ -409,6 +409,16 @@ def _made(mask: type[MaskStep], stated: Mapping[str, Any]) -> MaskStep:
     return mask(**stated)
 
 
+def secret_places(steps: Sequence[MaskStep]) -> list[str]:
+    """The files of keys and tokens that steps read."""
+    return [
+        place
+        for one in steps
+        for name in ("key_file", "vault")
+        if (place := getattr(one, name, None)) is not None
+    ]
+
+
 def require_fit(mask: MaskStep, table: Table) -> None:
     """Refuse a mask whose columns are not there, never leave or hold something else.
 

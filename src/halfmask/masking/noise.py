@@ -146,8 +146,9 @@ def _with_moments(numbers: Numbers, values: Floats) -> Floats:
 class DateShift(MaskStep):
     """Move all dates of a person by the same random number of at most ``days`` days.
 
-    Without a person column every row moves for itself, all its dates together. With ``key`` (or
-    ``key_file``) the same person moves by the same days in every table.
+    Without a person column every row moves for itself, all its dates together, and so does a row
+    that says not whose it is. With ``key`` (or ``key_file``) the same person moves by the same days
+    in every table, and every row must say whose it is.
     """
 
     name: ClassVar[str] = "date-shift"
@@ -163,15 +164,28 @@ class DateShift(MaskStep):
     key_file: str | None = field(default=None, metadata=secret_place())
 
     def faults(self, table: Table) -> list[str]:
-        """Refuse a key where nobody can be told apart."""
-        if (self.key is not None or self.key_file) and table.schema.person is None:
+        """Refuse a key where nobody can be told apart, or some rows are nobody's."""
+        person = table.schema.person
+        if self.key is None and not self.key_file:
+            return []
+        if person is None:
             return ["a key moves people alike: name the person column under [table] person."]
+        if person in table.arrow.column_names and (gone := table.arrow[person].null_count):
+            return [
+                f"a key moves people alike, and column '{person}' is missing in {gone:,} "
+                f"row{'s' * (gone != 1)}: say whose they are."
+            ]
         return []
 
     def apply(self, rows: Rows) -> Outcome:
         """Move the dates."""
         owner, people = rows.people()
         if self.key is None and self.key_file is None:
+            person = rows.table.schema.person
+            if person is not None:  # one known date of a row must not undo those of all the others
+                nobodys = np.flatnonzero(rows.table.arrow[person].is_null().to_numpy())
+                owner[nobodys] = people + np.arange(len(nobodys))
+                people += len(nobodys)
             drawn = rows.random.integers(0, 2 * self.days, people)
         else:
             drawn = self._keyed(rows, people)

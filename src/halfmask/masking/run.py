@@ -260,6 +260,12 @@ def _require_kept(done: _Done, table: Table, models: Sequence[Model], own: int) 
     rows = done.rows
     if not models:
         return
+    if not rows.schema.quasi:
+        aside = f", or set people's demands aside; {SET_ASIDE}" if own else ""
+        raise PrivacyError(
+            "The steps take every quasi-identifier out of the rows, and a promise speaks of those "
+            f"who share them: keep one in the rows, or name no promise{aside}."
+        )
     gone = [n for model in models for n in model.columns if n not in rows.arrow.column_names]
     if gone:
         raise PrivacyError(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from halfmask.table.classes import COUNTERS
 from halfmask.table.tuples import all_ones
 
 if TYPE_CHECKING:
@@ -19,9 +20,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.table.tuples import Counts
-
-
-_COUNTERS = 16  # for each entry: up to here a plain array of counters is faster than sorting
 
 
 def joint(columns: Sequence[tuple[NDArray[np.int32], int]]) -> tuple[NDArray[np.int64], int]:
@@ -41,7 +39,7 @@ def joint(columns: Sequence[tuple[NDArray[np.int32], int]]) -> tuple[NDArray[np.
 
 def dense(key: NDArray[np.int64], space: int) -> tuple[NDArray[np.int64], int]:
     """Renumber ``key`` without gaps, in ascending order."""
-    if space <= _COUNTERS * len(key):
+    if space <= COUNTERS * len(key):
         used = np.zeros(space, dtype=bool)
         used[key] = True
         place = np.cumsum(used) - 1
@@ -65,7 +63,7 @@ def pairs(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """The observed pairs of codes in ascending order: left, right, and in how many rows."""
     key = left * size + right
-    if groups * size <= _COUNTERS * len(key):
+    if groups * size <= COUNTERS * len(key):
         rows = tally(key, groups * size, counts)
         seen = np.flatnonzero(rows)
         rows = rows[seen]
@@ -74,6 +72,7 @@ def pairs(
     else:
         seen, place = np.unique(key, return_inverse=True)
         rows = tally(place, len(seen), counts)
+        seen, rows = seen[rows > 0], rows[rows > 0]  # an entry may stand for no row
     return seen // size, seen % size, rows
 
 

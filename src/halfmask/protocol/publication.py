@@ -64,6 +64,7 @@ def release_text(
 
     Raises:
         ParameterError: a name is none of the common schema, or nothing can be kept that is asked.
+        InputError: no k is stated, and the common schema asks for none above 1.
 
     Example:
         >>> from halfmask.protocol.commons import commons_from
@@ -82,6 +83,11 @@ def release_text(
     sensitive = [name for name in columns if name in commons.tables[chosen].schema.sensitive]
     if l > 1 and not sensitive:
         raise ParameterError("l", l, "1 where no sensitive column is shown")
+    if k is None and commons.floor < 2:
+        raise InputError(
+            "A release of rows promises k = 2 or more, and the common schema asks for k = 1 only: "
+            "state a larger k (--k)."
+        )
     quoted = [_quote(name) for name in dict.fromkeys(columns)]
     of = f", l = {l} OF ({', '.join(map(_quote, sensitive))})" if l > 1 else ""
     condition = f" WHERE {where}" if where else ""
@@ -136,8 +142,7 @@ def show_rows(commons: Commons, made: Blueprint) -> Blueprint:
         )
     if plan.request.guarantees[0][0] < 2:  # a class of one is a row as it is
         raise UnsupportedQueryError(
-            "A release of rows promises k = 2 or more, and the common schema asks for k = 1 only: "
-            "state a larger k (--k).",
+            "A release of rows promises k = 2 or more, and k = 1 is stated: give a larger k (--k).",
             text=plan.statement.text,
             start=0,
         )

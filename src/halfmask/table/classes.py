@@ -150,7 +150,7 @@ def people_by_demand(
     return np.bincount(pairs & 0xFFFFFFFF, minlength=len(demand.values)).astype(np.int64)
 
 
-_COUNTERS = 16  # for each entry: up to here a plain array of counters is faster than sorting
+COUNTERS = 16  # for each entry: up to here a plain array of counters is faster than sorting
 _PER_SET = 4000  # what deciding a set costs beside its entries, in entries
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
@@ -271,9 +271,9 @@ def _key(columns: list[tuple[Codes, int]]) -> tuple[NDArray[np.int64], int]:
 def _singles_out(columns: list[tuple[Codes, int]], rows: Weights | None) -> bool:
     """Whether some combination of codes occurs in exactly one row."""
     key, space = _key(columns)
-    if space <= _COUNTERS * len(key):
+    if space <= COUNTERS * len(key):
         return bool((np.bincount(key, rows) == 1).any())
-    bits = min(22, (_COUNTERS * len(key)).bit_length())
+    bits = min(22, (COUNTERS * len(key)).bit_length())
     places = (key.view(np.uint64) * _MIX) >> np.uint64(64 - bits)
     if (np.bincount(places.astype(np.int64), rows) == 1).any():
         return True  # a row alone in its place is alone in its class

@@ -16,8 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import halfmask as hm
+from halfmask.anonymize.partition import optimum
 from halfmask.anonymize.partition.run import METHODS
 from halfmask.errors import HalfmaskError, PrivacyError, UnsatisfiableError
+from halfmask.kernels import price
 
 spec = importlib.util.spec_from_file_location("brute", Path(__file__).with_name("brute.py"))
 brute = importlib.util.module_from_spec(spec)
@@ -76,6 +78,27 @@ def test_the_optimum_is_that_of_exhaustive_search(metric, rows):
     release = solved(line(xs, ks), metric)
     assert release.parameters["value"] == pytest.approx(best(far, ks, metric))
     assert release.gap == 0.0
+
+
+@pytest.mark.parametrize("steps", [5, 10])
+@pytest.mark.parametrize("metric", ["dbil", "wcsd"])
+def test_a_search_without_patience_proves_nothing_false(metric, steps, monkeypatch):
+    """Prices of rows that a search cut short left behind rule out no class."""
+    monkeypatch.setattr(optimum, "_STEPS", steps)
+    kind, proven = {"dbil": price.DBIL, "wcsd": price.WCSD}[metric], 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        places, ks = rng.random((7, 2)), rng.integers(1, 4, 7)
+        far = np.abs(places[:, None] - places).sum(axis=2)
+        instance = optimum.Instance(far, price.Rules.of_sizes(ks))
+        found = optimum.smallest_sum(instance, kind, [np.zeros(7, np.int64)])
+        least = best(far, ks.tolist(), metric)
+        assert found.bound <= least + 1e-7
+        assert value(far, found.ids.tolist(), metric) == pytest.approx(found.value)
+        if found.gap == 0:
+            proven += 1
+            assert found.value == pytest.approx(least)
+    assert proven  # and some are proven all the same
 
 
 def test_the_brute_force_lists_every_partition_once():

@@ -274,32 +274,46 @@ def cost_of(instance: Instance, kind: int, rows: NDArray[np.int64]) -> float:
 def _generate(
     instance: Instance, kind: int, columns: ClassPool
 ) -> tuple[float, NDArray[np.float64]]:
-    """Add classes until none improves the linear program; its proven bound, and the prices."""
-    from halfmask.kernels import price
+    """Add classes until none improves the linear program; its proven bound, and the prices.
 
-    bound, prices, patience = 0.0, np.zeros(len(instance)), instance.steps(_STEPS)
+    Where it ends early, some class may still cost less than these prices.
+    """
+    bound, prices = 0.0, np.zeros(len(instance))
     limit, bar = class_limit(instance.k), -_EPS
     while True:
         solved = columns.relax(instance.left)
         if solved is None:
             return bound, prices
         relaxed, prices = solved
-        while True:
-            rows, starts, costs, lowest, whole = price.priced_classes(
-                instance.far, instance.rules, prices, kind, np.inf, bar, _BATCH, patience,
-                instance.deadline,
-            )  # fmt: skip
-            if len(costs) or not whole or bar == -_EPS:
-                break
-            bar = min(bar / 8, -_EPS) if bar < -1e-6 else -_EPS
+        (rows, starts, costs, lowest, whole), bar = _priced(instance, kind, prices, bar)
         if whole:  # no more than ``limit`` classes can each lower the bound by ``lowest``
             bound = max(bound, relaxed + limit * min(lowest, 0.0))
-        if whole and not len(costs):
-            return max(bound, relaxed), prices
         if columns.add(rows, starts, costs) == 0 or instance.over:
             return bound, prices
-        if not whole:  # of so many only those that promise most
+        if not whole:  # of so many only those that promise at least half as much as the best
             bar = min(bar, lowest / 2)
+
+
+def _priced(
+    instance: Instance, kind: int, prices: NDArray[np.float64], bar: float
+) -> tuple[tuple[Any, Any, Any, Any, Any], float]:
+    """Classes that cost less than their prices by more than the bar; it falls until there are some.
+
+    By eighths, as one more search costs less than too many classes; from a millionth on, where a
+    bound gains nothing, and after a search that was cut short, at once to the least bar. Nothing
+    found by a whole search says that no class costs less than its prices.
+    """
+    from halfmask.kernels import price
+
+    while True:
+        found = price.priced_classes(
+            instance.far, instance.rules, prices, kind, np.inf, bar, _BATCH,
+            instance.steps(_STEPS), instance.deadline,
+        )  # fmt: skip
+        _, _, costs, _, whole = found
+        if len(costs) or bar == -_EPS:
+            return found, bar
+        bar = bar / 8 if whole and bar < -1e-6 else -_EPS
 
 
 def _finish(
@@ -308,11 +322,15 @@ def _finish(
     known: tuple[NDArray[np.int64], float, float],
     prices: NDArray[np.float64],
 ) -> tuple[NDArray[np.int64], float, float]:
-    """Choose among all classes that a better solution can hold."""
+    """Choose among all classes that a better solution can hold.
+
+    That these are all is proven only if no class costs less than its prices: else one that costs
+    far more can be made up for by others.
+    """
     from halfmask.kernels import price
 
     best, value, bound = known
-    rows, starts, costs, _, whole = price.priced_classes(
+    rows, starts, costs, lowest, whole = price.priced_classes(
         instance.far, instance.rules, prices, kind, np.inf, value - float(prices.sum()) + _EPS,
         _LISTED, instance.steps(20 * _STEPS), instance.deadline,
     )  # fmt: skip
@@ -326,7 +344,8 @@ def _finish(
         order, begins = sorted_classes(best)
         own = [cost_of(instance, kind, one) for one in np.split(order, begins[1:-1])]
         candidates.add(order, begins, np.array(own))
-    return _chosen(instance, candidates, (best, value, bound), prices, len(candidates))
+    best, value, proven = _chosen(instance, candidates, known, prices, len(candidates))
+    return best, value, proven if lowest >= -_EPS else bound
 
 
 def _chosen(
@@ -338,22 +357,24 @@ def _chosen(
 ) -> tuple[NDArray[np.int64], float, float]:
     """Choose among classes, first few that cost least beyond their prices, then up to ``most``.
 
-    A solution that costs less than the best one known holds no class that costs as much beyond its
-    prices as that one does, so each better one leaves fewer to choose among.
+    Where no class costs less than its prices, a solution that costs less than the best one known
+    holds no class that costs as much beyond its prices as that one does, so each better one leaves
+    fewer to choose among. Elsewhere the bound is none.
     """
     best, value, bound = known
     paid, count = float(prices.sum()), _FEW
     while value - bound > _EPS and not instance.over:
         some, every = columns.below(prices, value - paid + _EPS, count)
         ids, cost, lower = some.choose(instance.left if every else min(instance.left, 10.0))
-        better = cost < value - _EPS
-        if ids is not None and better:
+        before = value
+        if ids is not None and cost < value - _EPS:
             best, value = ids, cost
         if every:
             return best, value, max(bound, min(lower, value))
-        if not better and count >= most:
-            break
-        count = count if better else min(4 * count, most)
+        if value == before:
+            if count >= most:
+                break
+            count = min(4 * count, most)
     return best, value, bound
 
 
