@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise, permutations
+from itertools import combinations, pairwise, permutations
 
 import numpy as np
 import pytest
@@ -216,3 +216,24 @@ def test_members_are_drawn_by_their_weights_inside_their_group() -> None:
     )
     assert (homes[values] == groups).all()
     assert np.abs(np.bincount(values) - [750, 500, 250, 500, 1000]).max() < 5
+
+
+def test_tables_across_cliques_are_those_of_the_whole_distribution() -> None:
+    """Against the product of all cliques over separators, cell by cell."""
+    random = np.random.default_rng(5)
+    names = [f"c{i}" for i in range(7)]
+    for _ in range(10):
+        sizes = {name: int(random.integers(2, 4)) for name in names}
+        groups = [tuple(random.choice(names, 2, replace=False)) for _ in range(7)]
+        beliefs = Beliefs.independent(sizes, {n: random.random(s) + 0.1 for n, s in sizes.items()})
+        beliefs = beliefs.extended(groups)
+        tree = beliefs.tree
+        beliefs.multiply({i: random.random(t.shape) + 0.1 for i, t in enumerate(beliefs.tables)})
+        joint = np.ones(tuple(sizes.values()))
+        for clique, table in zip(tree.cliques, beliefs.tables, strict=True):
+            joint = joint * align_axes(table, clique, names)
+        for (_, _, shared), table in zip(tree.edges, beliefs.separators, strict=True):
+            joint = joint / align_axes(table, shared, names)
+        for pick in (*combinations(names, 2), *combinations(names, 3)):
+            gone = tuple(i for i, name in enumerate(names) if name not in pick)
+            assert np.allclose(beliefs.marginal(pick), joint.sum(axis=gone), atol=1e-12)

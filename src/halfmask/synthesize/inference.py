@@ -220,6 +220,8 @@ class Beliefs:
         )
         for e, (child, parent, shared) in enumerate(self.tree.edges):
             table, names = held[child]
+            if wanted.isdisjoint(set(names).difference(shared)):
+                continue  # cliques agree: it would tell the parent nothing
             keep = tuple(n for n in self.sizes if n in names and (n in shared or n in wanted))
             message = sum_to(table, names, keep)
             message = message / np.maximum(align_axes(self.separators[e], shared, keep), _TINY)
@@ -229,6 +231,8 @@ class Beliefs:
                 held[parent] = (mine * align_axes(message, keep, own), own)
             else:
                 held[parent] = _product(mine, own, message, keep, both, wanted, self._open(e))
+            if wanted <= set(held[parent][1]):  # nor would what lies above
+                return sum_to(*held[parent], columns)
         table, names = held[self.tree.edges[-1][1] if self.tree.edges else 0]
         return sum_to(table, names, columns)
 
