@@ -126,3 +126,34 @@ def test_no_round_looks_at_too_many_pairs(people, domains, make_views, monkeypat
     model = marginals.learn(vault, ordered=["age"], zeros=[] if apart else [zero])
     assert max(looked) == 2
     assert len(model.pairs) >= len(domains) - 1
+
+
+def test_families_are_the_largest_useful_ones() -> None:
+    """Against the definition: every set of at most four parents that fits and lies in no other."""
+    random = np.random.default_rng(6)
+    for _ in range(20):
+        sizes = {f"c{i}": int(random.integers(1, 6)) for i in range(8)}
+        known, left, most = list(sizes)[:6], list(sizes)[6:], float(random.integers(1, 300))
+        wanted = set()
+        for child in left:
+            fits = [
+                set(one)
+                for degree in range(5)
+                for one in combinations(known, degree)
+                if np.prod([sizes[n] for n in one], dtype=float) <= most / sizes[child]
+            ]
+            largest = [one for one in fits if not any(one < other for other in fits)] or [set()]
+            wanted |= {(frozenset(one), child) for one in largest}
+        found = privbayes._candidates(known, left, sizes, most)
+        assert {(frozenset(one.parents), one.child) for one in found} == wanted
+        assert len(found) == len(wanted)
+
+
+def test_a_network_of_many_columns_tries_a_bounded_number_of_parents(monkeypatch) -> None:
+    tried = []
+    monkeypatch.setattr(privbayes, "prod", lambda held: tried.append(1) or np.prod(list(held)))
+    sizes = {f"c{i}": 2 for i in range(60)}
+    found = privbayes._candidates(list(sizes)[:30], list(sizes)[30:], sizes, 1e9)
+    assert {one.child for one in found} == set(list(sizes)[30:])
+    assert all(len(one.parents) == 2 for one in found)  # 435 pairs of 30, each for 30 columns
+    assert len(tried) < 20_000
