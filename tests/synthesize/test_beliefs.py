@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from itertools import pairwise, permutations
+from itertools import combinations, pairwise, permutations
 
 import numpy as np
 import pytest
 
-from halfmask.synthesize.inference import Beliefs, align_axes, draw, draw_values, junction_tree
+from halfmask.synthesize.inference import (
+    Beliefs,
+    align_axes,
+    count_cells,
+    draw,
+    draw_members,
+    draw_values,
+    junction_tree,
+)
 from halfmask.synthesize.marginals import MarginalTarget, fit_beliefs
 
 SIZES = {"a": 2, "b": 3, "c": 4, "d": 2, "e": 3}
@@ -172,3 +180,60 @@ def test_a_model_that_numbers_cannot_hold_is_begun_anew(make_views, people, doma
     assert model.beliefs.finite
     assert model.pairs
     assert len(model.draw(50, np.random.default_rng(0))["sex"]) == 50
+
+
+def brute_edges(cliques):
+    """A maximum spanning tree by shared columns, every pair compared in every step."""
+    inside, edges = [0], []
+    while len(inside) < len(cliques):
+        pairs = [(o, i) for o in range(len(cliques)) if o not in inside for i in inside]
+        child, parent = max(
+            pairs, key=lambda one: (len(set(cliques[one[0]]) & set(cliques[one[1]])), one)
+        )
+        edges.append((child, parent))
+        inside.append(child)
+    return edges[::-1]
+
+
+def test_trees_are_those_of_a_plain_search() -> None:
+    random = np.random.default_rng(4)
+    for _ in range(40):
+        names = [f"c{i}" for i in range(9)]
+        sizes = {name: int(random.integers(2, 6)) for name in names}
+        groups = [tuple(random.choice(names, 2, replace=False)) for _ in range(10)]
+        tree = junction_tree(sizes, groups)
+        assert [edge[:2] for edge in tree.edges] == brute_edges(tree.cliques)
+        assert all(any(set(one) <= set(held) for held in tree.cliques) for one in groups)
+        assert count_cells(sizes, groups) == tree.cells
+        assert tree.cells == sum(np.prod([sizes[n] for n in held]) for held in tree.cliques)
+
+
+def test_members_are_drawn_by_their_weights_inside_their_group() -> None:
+    homes, weights = np.array([1, 0, 1, 0, 2]), np.array([3.0, 1.0, 1.0, 1.0, 9.0])
+    groups = np.repeat([0, 1, 2], 1000)
+    values = draw_members(
+        groups, homes, weights, np.random.default_rng(1), beside=np.zeros(3000, np.int64)
+    )
+    assert (homes[values] == groups).all()
+    assert np.abs(np.bincount(values) - [750, 500, 250, 500, 1000]).max() < 5
+
+
+def test_tables_across_cliques_are_those_of_the_whole_distribution() -> None:
+    """Against the product of all cliques over separators, cell by cell."""
+    random = np.random.default_rng(5)
+    names = [f"c{i}" for i in range(7)]
+    for _ in range(10):
+        sizes = {name: int(random.integers(2, 4)) for name in names}
+        groups = [tuple(random.choice(names, 2, replace=False)) for _ in range(7)]
+        beliefs = Beliefs.independent(sizes, {n: random.random(s) + 0.1 for n, s in sizes.items()})
+        beliefs = beliefs.extended(groups)
+        tree = beliefs.tree
+        beliefs.multiply({i: random.random(t.shape) + 0.1 for i, t in enumerate(beliefs.tables)})
+        joint = np.ones(tuple(sizes.values()))
+        for clique, table in zip(tree.cliques, beliefs.tables, strict=True):
+            joint = joint * align_axes(table, clique, names)
+        for (_, _, shared), table in zip(tree.edges, beliefs.separators, strict=True):
+            joint = joint / align_axes(table, shared, names)
+        for pick in (*combinations(names, 2), *combinations(names, 3)):
+            gone = tuple(i for i, name in enumerate(names) if name not in pick)
+            assert np.allclose(beliefs.marginal(pick), joint.sum(axis=gone), atol=1e-12)

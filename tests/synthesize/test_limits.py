@@ -16,7 +16,7 @@ from halfmask.errors import InternalError, ParameterError, SchemaError, Unsatisf
 from halfmask.release.candidate import NoiseCandidate
 from halfmask.release.seal import seal
 from halfmask.synthesize.fallback import SHORT
-from halfmask.synthesize.limits import draw_limits
+from halfmask.synthesize.limits import DrawLimits, draw_limits
 from halfmask.synthesize.private import PRIVATE
 
 IMPOSSIBLE = [
@@ -483,9 +483,48 @@ def test_the_command_line_reads_conditions(tmp_path):
     assert read_conditions(["sex=f", "sex=m", "age>=18", "age<65", "note=a=b"]) == {
         "sex": ["f", "m"], "age": {"from": "18", "below": "65"}, "note": ["a=b"],
     }  # fmt: skip
-    for wrong in (["sex"], ["age=3", "age<5"]):
-        with pytest.raises(ParameterError):
+    assert read_conditions(["sex=", 'note=""', "pay=<=50K"]) == {
+        "sex": [None], "note": [""], "pay": ["<=50K"],
+    }  # fmt: skip
+    for wrong, said in (
+        (["sex"], "such as"),
+        (["age=3", "age<5"], "not both"),
+        (["age>=18", "age>=30"], "one bound"),
+        (["age<65", "age >= 18", "age< 70"], "one bound"),
+        (["age<=65"], "age<66"),
+    ):
+        with pytest.raises(ParameterError, match=said):
             read_conditions(wrong)
+
+
+def test_rows_are_drawn_given_a_missing_value():
+    table = hm.read(pa.table({"sex": ["f", "m", None] * 40, "ill": ["yes", "no", "no"] * 40}))
+    made = hm.synthesize(
+        table,
+        epsilon=5,
+        rows=30,
+        given={"sex": [None]},
+        domains={"sex": ["f", "m", None], "ill": ["yes", "no"]},
+    )
+    assert made.to_arrow()["sex"].null_count == 30
+    assert any("sex = (missing)" in note for note in made.notes)
+
+
+def test_a_model_without_a_possible_row_ends_soon():
+    """However few rows are asked for, those drawn in vain have a bound of their own."""
+    drawn = []
+
+    def draw(rows, random):
+        drawn.append(rows)
+        return {"a": random.integers(0, 1, rows), "b": random.integers(0, 1, rows)}
+
+    wrong = {"a": np.array([True, False]), "b": np.array([True, False])}
+    limits = DrawLimits((wrong,), {}, {"a": 1, "b": 0})
+    codes, short = limits.draw(draw, 3, np.random.default_rng(1))
+    assert short == 1.0
+    assert len(codes["a"]) == 3
+    assert not limits.wrong(codes).any()
+    assert sum(drawn) < 1_000_000
 
 
 def test_a_candidate_is_checked_on_values_not_codes(monkeypatch):

@@ -3,9 +3,16 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import halfmask as hm
+from halfmask.dp.accountant import Accountant
+from halfmask.dp.budget import Pure
+from halfmask.errors import ParameterError
 from halfmask.synthesize import marginals, privbayes
+from halfmask.table.schema import Schema
+from halfmask.table.table import Table
 
 
 def test_a_tree_joins_all_columns_where_the_budget_allows(people, domains, make_views) -> None:
@@ -24,9 +31,6 @@ def test_a_poor_budget_goes_to_single_columns(people, domains, make_views) -> No
 
 
 def test_one_column_is_enough(people, domains, make_views) -> None:
-    from halfmask.table.schema import Schema
-    from halfmask.table.table import Table
-
     one = Table(people.arrow.select(["job"]), Schema())
     model = marginals.learn(make_views(one, {"job": domains["job"]}))
     assert model.pairs == ()
@@ -83,3 +87,73 @@ def test_adult_pairs_within_the_target(data) -> None:
         p, q = (np.bincount(c[x] * len(known[y]) + c[y], minlength=size) for c in both)
         distances.append(np.abs(p / p.sum() - q / q.sum()).sum() / 2)
     assert np.mean(distances) <= 0.031
+
+
+@pytest.mark.parametrize("method", ["marginals", "adaptive"])
+def test_more_columns_than_are_chosen_from_in_time_cost_nothing(method) -> None:
+    """Ten columns of up to 20 rows of a person are 201 wide ones; by public numbers alone."""
+    names = [f"c{i}" for i in range(10)]
+    table = Table(pa.table({"id": [1, 2], **{n: ["x", "y"] for n in names}}), Schema(person="id"))
+    keeper = Accountant(Pure(1))
+    with pytest.raises(ParameterError, match=r"201 is not possible: give at most 100: .* constant"):
+        hm.synthesize(
+            table,
+            method,
+            epsilon=1,
+            accountant=keeper,
+            domains={name: ["x", "y"] for name in names},
+            together="person",
+            rows_per_person=20,
+        )
+    assert keeper.remaining == Pure(1)
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_no_round_looks_at_too_many_pairs(people, domains, make_views, monkeypatch, apart) -> None:
+    """Pairs are dealt to rounds, with and without zeros, and still join all columns."""
+    monkeypatch.setattr(marginals, "MOST_PAIRS", 2)
+    vault = make_views(people, domains, 20)
+    zero = {name: np.arange(vault.sizes[name]) == 0 for name in list(vault.sizes)[:2]}
+    looked = []
+    found = marginals.PairSelection._candidates
+
+    def candidates(self):
+        pairs = found(self)
+        looked.append(len(pairs))
+        return pairs
+
+    monkeypatch.setattr(marginals.PairSelection, "_candidates", candidates)
+    model = marginals.learn(vault, ordered=["age"], zeros=[] if apart else [zero])
+    assert max(looked) == 2
+    assert len(model.pairs) >= len(domains) - 1
+
+
+def test_families_are_the_largest_useful_ones() -> None:
+    """Against the definition: every set of at most four parents that fits and lies in no other."""
+    random = np.random.default_rng(6)
+    for _ in range(20):
+        sizes = {f"c{i}": int(random.integers(1, 6)) for i in range(8)}
+        known, left, most = list(sizes)[:6], list(sizes)[6:], float(random.integers(1, 300))
+        wanted = set()
+        for child in left:
+            fits = [
+                set(one)
+                for degree in range(5)
+                for one in combinations(known, degree)
+                if np.prod([sizes[n] for n in one], dtype=float) <= most / sizes[child]
+            ]
+            largest = [one for one in fits if not any(one < other for other in fits)] or [set()]
+            wanted |= {(frozenset(one), child) for one in largest}
+        found = privbayes._candidates(known, left, sizes, most)
+        assert {(frozenset(one.parents), one.child) for one in found} == wanted
+        assert len(found) == len(wanted)
+
+
+def test_a_network_of_many_columns_tries_a_bounded_number_of_parents(monkeypatch) -> None:
+    tried = []
+    monkeypatch.setattr(privbayes, "prod", lambda held: tried.append(1) or np.prod(list(held)))
+    sizes = {f"c{i}": 2 for i in range(60)}
+    found = privbayes._candidates(list(sizes)[:30], list(sizes)[30:], sizes, 1e9)
+    assert {one.child for one in found} == set(list(sizes)[30:])
+    assert all(len(one.parents) == 2 for one in found)  # 435 pairs of 30, each for 30 columns
+    assert len(tried) < 20_000

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import combinations
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyarrow import csv
 
 import halfmask as hm
 from halfmask.dp.accountant import Accountant
@@ -102,3 +105,58 @@ def test_what_is_none_costs_nothing(table, method, more) -> None:
     with pytest.raises(ParameterError, match="everybody may see"):
         made(table, "marginals", 1, accountant=keeper, prior=table)
     assert keeper.remaining == Pure(1)
+
+
+def test_the_same_rows_are_no_prior_wherever_they_lie(tmp_path) -> None:
+    """By object, memory, file and table; an equal copy elsewhere passes: rows never decide."""
+    rows = chain(300, 1).arrow
+    for name in ("same.csv", "copy.csv"):
+        csv.write_csv(rows, tmp_path / name)
+    (tmp_path / "link.csv").symlink_to(tmp_path / "same.csv")
+    (tmp_path / "hard.csv").hardlink_to(tmp_path / "same.csv")
+    with duckdb.connect(str(tmp_path / "all.duckdb")) as base:
+        base.register("given", rows)
+        base.execute("CREATE TABLE people AS SELECT * FROM given")
+        base.execute("CREATE TABLE public_sample AS SELECT * FROM given")
+    same, base = tmp_path / "same.csv", tmp_path / "all.duckdb"
+    memory, stored = hm.read(same), hm.read(same, engine="duckdb")
+    people = hm.read(base, table="people")
+    schema = {"columns": {"a": "quasi"}}
+    keeper = Accountant(Pure(1))
+    for table, prior in (
+        (stored, stored),
+        (memory, hm.read(same)),
+        (memory, hm.read(tmp_path / "link.csv")),
+        (stored, hm.read(tmp_path / "hard.csv", schema)),
+        (hm.read(memory, schema), stored),
+        (memory, Table(memory.arrow.select(["c", "a"]), Schema())),
+        (people, hm.read(base, table="people")),
+    ):
+        with pytest.raises(ParameterError, match="everybody may see"):
+            made(table, "marginals", 1, accountant=keeper, prior=prior)
+    assert keeper.remaining == Pure(1)
+    for table, prior in (
+        (memory, hm.read(tmp_path / "copy.csv")),
+        (people, hm.read(base, table="public_sample")),
+        (Table(rows.slice(0, 150), Schema()), Table(rows.slice(150), Schema())),
+    ):
+        assert made(table, "marginals", 1, prior=prior).parameters["prior"] is True
+
+
+def test_pairs_of_many_values_take_no_memory() -> None:
+    """The 400 million cells of two columns are listed neither for the prior nor for the rows."""
+    values = 20_000
+    ones = np.arange(values)
+    table = Table(pa.table({"a": ones, "b": ones, "c": ones % 2}), Schema())
+    public = Table(pa.table({"a": ones[::-1].copy(), "b": ones.copy()}), Schema())
+    domains = {"a": ones.tolist(), "b": ones.tolist(), "c": [0, 1]}
+    tracemalloc.start()
+    try:
+        release = hm.synthesize(
+            table, "marginals", epsilon=0.01, domains=domains, prior=public, rows=1000
+        )
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(release) == 1000
+    assert most < 500 << 20

@@ -200,7 +200,11 @@ _CONDITION = re.compile(r"\s*(.+?)\s*(>=|<|=)\s*(.*?)\s*", re.DOTALL)
 def read_conditions(texts: Sequence[str]) -> dict[str, Any]:
     """Conditions as a command line or form writes them, such as ``age>=18``.
 
-    A column that is named again may hold either value.
+    A column that is named again may hold either value. ``sex=`` is a missing value, ``sex=""`` the
+    empty text.
+
+    Raises:
+        ParameterError: a text is no condition, or a second one on the same end of a range.
     """
     found: dict[str, Any] = {}
     for text in texts:
@@ -208,13 +212,18 @@ def read_conditions(texts: Sequence[str]) -> dict[str, Any]:
         if parts is None:
             raise ParameterError("given", text, 'such as sex=f, "age>=18" or "age<65"')
         name, sign, value = parts.groups()
+        if sign == "<" and value.startswith("="):
+            raise ParameterError("given", text, "what values lie below: age<66, not age<=65")
         kind = list if sign == "=" else dict
         if not isinstance(found.setdefault(name, kind()), kind):
             raise ParameterError("given", text, "values or a range of a column, not both")
         if sign == "=":
-            found[name].append(value)
-        else:
-            found[name]["from" if sign == ">=" else "below"] = value
+            found[name].append({"": None, '""': ""}.get(value, value))
+            continue
+        end = "from" if sign == ">=" else "below"
+        if end in found[name]:
+            raise ParameterError("given", text, "one bound of a column from below, one from above")
+        found[name][end] = value
     return found
 
 
@@ -248,7 +257,12 @@ def condition_words(declared: Mapping[str, Any]) -> str:
         if isinstance(given, Mapping):
             parts += [f"{name} {word} {given[word]}" for word in ("from", "below") if word in given]
         elif isinstance(given, list | tuple | range | set):
-            parts.append(f"{name} = {' or '.join(str(one) for one in given)}")
+            parts.append(f"{name} = {' or '.join(_word(one) for one in given)}")
         else:
-            parts.append(f"{name} = {given}")
+            parts.append(f"{name} = {_word(given)}")
     return " and ".join(parts)
+
+
+def _word(value: object) -> str:
+    """A value as a sentence names it."""
+    return "(missing)" if value is None else '""' if value == "" else str(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from halfmask.engines.open import is_address, is_pieces, is_spark
 from halfmask.engines.stored import Storage
@@ -93,14 +94,15 @@ def read(
         )
         stated = {"decimal": decimal, "missing": None if missing is None else tuple(missing)}
         given: dict[str, Any] = {name: one for name, one in stated.items() if one is not None}
-        found = _require_columns(Table(stored, replace(declared, **given)))
+        kept = Table(stored, replace(declared, **given), place=_place_of(place, table))
+        found = _require_columns(kept)
         return found.collect() if engine == "memory" else found
     if is_spark(source) and engine in (None, "spark", "memory"):
         found = _stay_in_spark(source, schema, table, missing)
         return found.collect() if engine == "memory" else found
     if place is None and engine not in (None, "memory"):
         raise ParameterError("engine", engine, "nothing: these rows are in memory already")
-    return read_rows(
+    read = read_rows(
         source,
         schema,
         delimiter=delimiter,
@@ -109,6 +111,17 @@ def read(
         missing=missing,
         table=table,
     )
+    return read if place is None else replace(read, place=_place_of(place, table))
+
+
+def _place_of(place: str, table: str | None) -> tuple[str, str | None]:
+    """Where rows were read from: no link, no user, no password, and which table."""
+    named = None if table is None else table.removeprefix("public.")
+    if "://" in place:
+        parts = urlsplit(place)
+        host = parts.netloc.rpartition("@")[2].lower().removesuffix(":5432")
+        return host + parts.path, named
+    return os.path.realpath(file_named(place)), named
 
 
 def _stay_in_spark(
@@ -121,7 +134,8 @@ def _stay_in_spark(
     if missing is not None:
         declared = replace(declared, missing=tuple(missing))
     frame = find_frame(source, table)
-    return _require_columns(Table(SparkRows("", table, frame=frame), declared))
+    place = _place_of(source, table) if isinstance(source, str) else None
+    return _require_columns(Table(SparkRows("", table, frame=frame), declared, place=place))
 
 
 def stays_stored(place: str, engine: str | None = None, memory_limit: str | None = None) -> bool:

@@ -23,7 +23,7 @@ import numpy as np
 from halfmask.dp.budget import Concentrated
 from halfmask.dp.views import Guess, noise
 from halfmask.errors import ParameterError
-from halfmask.synthesize.inference import junction_tree
+from halfmask.synthesize.inference import count_cells
 from halfmask.synthesize.marginals import (
     CELLS,
     ONES,
@@ -32,6 +32,7 @@ from halfmask.synthesize.marginals import (
     count_columns,
     independent_columns,
     merge_values,
+    require_few,
     rows_from,
     split_budget,
     usable_counts,
@@ -78,6 +79,7 @@ def learn(
     """
     if degree not in (2, 3):
         raise ParameterError("degree", degree, "2 or 3")
+    require_few(views.sizes)
     if rounds is not None and rounds < 1:
         raise ParameterError("rounds", rounds, "1 or more")
     plan = split_budget(views)  # a poor budget goes to columns, and to few tables or none
@@ -150,7 +152,7 @@ class TableSelection(PairSelection):
             columns
             for columns in sets
             if tree.holder(columns) is not None
-            or junction_tree(sizes, [*tree.cliques, columns]).cells <= limit
+            or count_cells(sizes, [*tree.cliques, columns]) <= limit
         ]
 
     def _farthest(self, columns: tuple[str, ...], cost: Budget) -> Guess:

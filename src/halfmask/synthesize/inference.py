@@ -61,11 +61,7 @@ def junction_tree(sizes: Mapping[str, int], groups: Iterable[Sequence[str]]) -> 
         >>> junction_tree({"a": 2, "b": 2, "c": 2}, [("a", "b"), ("b", "c")]).cliques
         (('a', 'b'), ('b', 'c'))
     """
-    neighbors: dict[str, set[str]] = {name: set() for name in sizes}
-    for group in groups:
-        for name in group:
-            neighbors[name] |= set(group) - {name}
-    cliques = _eliminate(sizes, neighbors)
+    cliques = _eliminate(sizes, groups)
     order = {name: i for i, name in enumerate(sizes)}
     listed = sorted(tuple(sorted(clique, key=order.__getitem__)) for clique in cliques)
     edges = _spanning(listed, sizes)
@@ -73,19 +69,40 @@ def junction_tree(sizes: Mapping[str, int], groups: Iterable[Sequence[str]]) -> 
     return JunctionTree(tuple(listed), edges, cells)
 
 
-def _eliminate(sizes: Mapping[str, int], neighbors: dict[str, set[str]]) -> list[set[str]]:
+def count_cells(sizes: Mapping[str, int], groups: Iterable[Sequence[str]]) -> int:
+    """How many cells the junction tree of ``groups`` has, without making it.
+
+    Example:
+        >>> count_cells({"a": 2, "b": 2, "c": 3}, [("a", "b"), ("b", "c")])
+        10
+    """
+    return sum(prod(sizes[name] for name in clique) for clique in _eliminate(sizes, groups))
+
+
+def _eliminate(sizes: Mapping[str, int], groups: Iterable[Sequence[str]]) -> list[set[str]]:
     """Take columns out one by one, cheapest table first, joining what each leaves behind."""
+    left: dict[str, set[str]] = {name: set() for name in sizes}
+    for group in groups:
+        for name in group:
+            left[name].update(group)
+    for name, near in left.items():
+        near.discard(name)
+    costs = {n: (prod(sizes[m] for m in near) * sizes[n], n) for n, near in left.items()}
     cliques: list[set[str]] = []
-    left = dict(neighbors)
+    homes: dict[str, list[set[str]]] = {name: [] for name in sizes}
     while left:
-        name = min(left, key=lambda n: (prod(sizes[m] for m in left[n] | {n}), n))
-        clique = left[name] | {name}
-        for other in left[name]:
-            left[other] |= left[name] - {other}
-            left[other].discard(name)
-        del left[name]
-        if not any(clique <= known for known in cliques):
+        name = min(costs.values())[1]
+        near = left.pop(name)
+        del costs[name]
+        for other in near:  # only their tables change
+            left[other] |= near
+            left[other] -= {name, other}
+            costs[other] = (prod(sizes[m] for m in left[other]) * sizes[other], other)
+        clique = near | {name}
+        if not any(clique <= known for known in homes[name]):
             cliques.append(clique)
+            for one in clique:
+                homes[one].append(clique)
     return cliques
 
 
@@ -93,18 +110,18 @@ def _spanning(
     cliques: list[tuple[str, ...]], sizes: Mapping[str, int]
 ) -> tuple[tuple[int, int, tuple[str, ...]], ...]:
     """A maximum spanning tree by shared columns (Prim), as edges from the leaves to the root."""
-    inside = [0]
-    outside = set(range(1, len(cliques)))
+    held = [frozenset(clique) for clique in cliques]
+    order = {name: i for i, name in enumerate(sizes)}
+    # Per clique outside: how many columns it shares with the nearest inside, and which that is.
+    nearest = {o: (len(held[o] & held[0]), 0) for o in range(1, len(cliques))}
     edges = []
-    while outside:
-        child, parent = max(
-            ((o, i) for o in outside for i in inside),
-            key=lambda pair: (len(set(cliques[pair[0]]) & set(cliques[pair[1]])), pair),
-        )
-        shared = tuple(n for n in sizes if n in cliques[child] and n in cliques[parent])
+    while nearest:
+        child = max(nearest, key=lambda o: (nearest[o][0], o))
+        parent = nearest.pop(child)[1]
+        shared = tuple(sorted(held[child] & held[parent], key=order.__getitem__))
         edges.append((child, parent, shared))
-        inside.append(child)
-        outside.remove(child)
+        for other, best in nearest.items():
+            nearest[other] = max(best, (len(held[other] & held[child]), child))
     return tuple(reversed(edges))
 
 
@@ -203,6 +220,8 @@ class Beliefs:
         )
         for e, (child, parent, shared) in enumerate(self.tree.edges):
             table, names = held[child]
+            if wanted.isdisjoint(set(names).difference(shared)):
+                continue  # cliques agree: it would tell the parent nothing
             keep = tuple(n for n in self.sizes if n in names and (n in shared or n in wanted))
             message = sum_to(table, names, keep)
             message = message / np.maximum(align_axes(self.separators[e], shared, keep), _TINY)
@@ -212,6 +231,8 @@ class Beliefs:
                 held[parent] = (mine * align_axes(message, keep, own), own)
             else:
                 held[parent] = _product(mine, own, message, keep, both, wanted, self._open(e))
+            if wanted <= set(held[parent][1]):  # nor would what lies above
+                return sum_to(*held[parent], columns)
         table, names = held[self.tree.edges[-1][1] if self.tree.edges else 0]
         return sum_to(table, names, columns)
 
@@ -247,7 +268,7 @@ def exclude(beliefs: Beliefs, zeros: Sequence[Mapping[str, Mask]], most: int) ->
     """``beliefs`` without what cannot occur, where the tree that holds it has ``most`` cells."""
     for one in zeros:
         columns = tuple(name for name in beliefs.sizes if name in one)
-        if junction_tree(beliefs.sizes, [*beliefs.tree.cliques, columns]).cells > most:
+        if count_cells(beliefs.sizes, [*beliefs.tree.cliques, columns]) > most:
             continue  # rows that hold it are drawn again
         beliefs = beliefs.extended([columns])
         home = beliefs.tree.holder(columns)
@@ -346,6 +367,51 @@ def draw_values(
     count, width = weights.shape
     totals = weights.sum(axis=1, keepdims=True)
     shares = np.where(totals > 0, weights / np.maximum(totals, 1e-300), 1 / width)
+    edges = np.cumsum(shares, axis=1)
+    edges /= edges[:, -1:]
+    owner, at, order = _dealt(groups, count, random, beside)
+    found = np.searchsorted((edges + np.arange(count)[:, None]).ravel(), owner + at, side="right")
+    values = np.empty(len(groups), np.int64)
+    values[order] = np.clip(found - owner * width, 0, width - 1)
+    return values
+
+
+def draw_members(
+    groups: Ints, homes: Ints, weights: Floats, random: np.random.Generator, *, beside: Ints
+) -> Ints:
+    """Per row, a value of its group; as ``draw_values`` where a value lies in one group only.
+
+    Args:
+        groups: per row, its group.
+        homes: per value, its group; none is without values.
+        weights: per value, above 0.
+        random: where chance comes from; it holds no secret.
+        beside: per row, what the values must stay independent of inside a group.
+    """
+    count = int(homes.max()) + 1
+    listed = np.argsort(homes, kind="stable")  # values, group after group
+    first = np.searchsorted(homes[listed], np.arange(count + 1))
+    totals = np.bincount(homes, weights, minlength=count)
+    # The shares of a group sum to 1: those of group g end at g + 1.
+    edges = np.cumsum((weights / totals[homes])[listed])
+    owner, at, order = _dealt(groups, count, random, beside)
+    found = np.searchsorted(edges, owner + at, side="right")
+    values = np.empty(len(groups), np.int64)
+    values[order] = listed[np.clip(found, first[owner], first[owner + 1] - 1)]
+    return values
+
+
+def _dealt(
+    groups: Ints, count: int, random: np.random.Generator, beside: Ints | None
+) -> tuple[Ints, Floats, Ints]:
+    """Rows group by group in random order: the group of each, where in [0, 1) it lies, and which.
+
+    Args:
+        groups: per row, its group.
+        count: how many groups there are.
+        random: where chance comes from.
+        beside: per row, what places must stay independent of inside a group.
+    """
     keys = (random.random(len(groups)), *(() if beside is None else (beside,)), groups)
     order = np.lexsort(keys)
     owner = groups[order]
@@ -355,10 +421,4 @@ def draw_values(
     start = random.random(count)[owner]
     # Steps of the golden ratio fill the unit interval evenly over any stretch of rows.
     at = (place + start) / sizes[owner] if beside is None else (place * _GOLDEN + start) % 1.0
-    at = np.minimum(at, 1 - 1e-12)
-    edges = np.cumsum(shares, axis=1)
-    edges /= edges[:, -1:]
-    found = np.searchsorted((edges + np.arange(count)[:, None]).ravel(), owner + at, side="right")
-    values = np.empty(len(groups), np.int64)
-    values[order] = np.clip(found - owner * width, 0, width - 1)
-    return values
+    return owner, np.minimum(at, 1 - 1e-12), order

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 _TURNS = 60  # of drawing again, before a row is taken from those that are right
 _MOST = 1 << 18  # rows that one turn draws
+_DRAWN = 1 << 19  # rows that all turns draw, where few are asked for
+_TIMES = 16  # the rows asked for, which all turns draw where that is more
 _STEPS = 200_000  # of the search for a row that is possible
 
 
@@ -115,7 +117,7 @@ class DrawLimits:
         right = [_take(codes, ~self.wrong(codes))]
         have, drawn = _rows(right[0]), rows
         for _ in range(_TURNS):
-            if have >= rows:
+            if have >= rows or drawn >= max(_DRAWN, _TIMES * rows):
                 break
             # As many as the share that was right so far asks for, and some more.
             wanted = int(1.2 * (rows - have) * drawn / max(have, 1)) + 100

@@ -36,14 +36,15 @@ import numpy as np
 
 from halfmask.dp.budget import Budget, Concentrated
 from halfmask.dp.views import Guess, noise
+from halfmask.errors import ParameterError
 from halfmask.synthesize.inference import (
     Beliefs,
     align_axes,
     allowed_cells,
+    count_cells,
     draw,
-    draw_values,
+    draw_members,
     exclude,
-    junction_tree,
     sum_to,
 )
 
@@ -211,6 +212,8 @@ POOR_CHOICES = Fraction(1, 10)  # what choices get there
 TOTAL = Fraction(1, 50)  # the share of epsilon that counts the rows
 TOTAL_RHO = Fraction(1, 500)  # the same of rho, where noise grows only with its root
 POOR = 0.25  # noise in the tables of a tree, as a share of the rows, that makes a budget poor
+MOST_COLUMNS = 100  # with pairs to choose from, beyond which time would have no bound
+MOST_PAIRS = 600  # that one round looks at: all of 35 columns
 BEARABLE = 0.6  # noise in a pair's table beyond which no further pair is measured
 
 
@@ -229,10 +232,9 @@ class MarginalsModel:
         coarse = draw(self.beliefs, rows, random)
         fine = {}
         for name, groups in self.groups.items():
-            inside = np.zeros((int(groups.max()) + 1, len(groups)))
-            inside[groups, np.arange(len(groups))] = self.ones[name] + 1e-9
             others = _number_rows([coarse[other] for other in coarse if other != name], rows)
-            fine[name] = draw_values(coarse[name], inside, random, beside=others)
+            weights = self.ones[name] + 1e-9
+            fine[name] = draw_members(coarse[name], groups, weights, random, beside=others)
         return fine
 
     def given(self, held: Masks) -> MarginalsModel:
@@ -279,7 +281,11 @@ def learn(
         rounds: how many pairs to measure; by default a rule on public and noisy numbers.
         zeros: combinations that cannot occur, as per column the codes that are part of one.
         prior: public rows that tell how columns may go together.
+
+    Raises:
+        ParameterError: there are more columns than a model is made of.
     """
+    require_few(views.sizes)
     plan = split_budget(views)
     measured = count_columns(views, views.limit * plan.ones)
     rows = rows_from(list(measured.values()))
@@ -301,6 +307,21 @@ def learn(
         pass
     search.spend_rest(choice)
     return MarginalsModel(search.finished(), groups, ones, round(rows), tuple(search.chosen))
+
+
+def require_few(sizes: Mapping[str, int]) -> None:
+    """Refuse more columns than a model is chosen of in bounded time; their number is public.
+
+    Raises:
+        ParameterError: there are too many.
+    """
+    if len(sizes) > MOST_COLUMNS:
+        raise ParameterError(
+            "columns",
+            len(sizes),
+            f"at most {MOST_COLUMNS}: leave some out, and where rows are drawn together (each row "
+            "of one has its own) take fewer rows_per_person, or name those that are constant",
+        )
 
 
 def usable_counts(
@@ -524,11 +545,21 @@ class PairSelection:
         alone = {held[0]: self.views.sizes[held[0]] for held in self.beliefs.tree.cliques
                  if len(held) == 1}  # fmt: skip
         grown = {(a, b): self.sizes[a, b] - alone.get(a, 0) - alone.get(b, 0) for a, b in apart}
-        return [pair for pair in apart if grown[pair] <= room] or self._small(new)
+        fitting = [pair for pair in apart if grown[pair] <= room]
+        return list(self._turns(fitting)[0]) if fitting else self._small(new)
 
     def _small(self, pairs: Sequence[Pair]) -> list[Pair]:
         held, sizes = self.beliefs.tree.cliques, self.views.sizes
-        return [p for p in pairs if junction_tree(sizes, [*held, p]).cells <= self.cells]
+        for dealt in self._turns(pairs):
+            small = [p for p in dealt if count_cells(sizes, [*held, p]) <= self.cells]
+            if small:
+                return small
+        return []
+
+    def _turns(self, pairs: Sequence[Pair]) -> list[Sequence[Pair]]:
+        """The pairs dealt out, so that no round looks at too many; this round's come first."""
+        turns = -(-len(pairs) // MOST_PAIRS)
+        return [pairs[(len(self.chosen) + turn) % turns :: turns] for turn in range(turns)]
 
     def _cost(self, pair: Pair) -> Budget:
         """What to spend on a pair: more for larger tables, never more than is left."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
-from math import prod, sqrt
+from math import comb, prod, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,6 +35,8 @@ STRUCTURE = Fraction(3, 10)  # the share of the budget that chooses the network,
 PRESETS = {"published": (THETA, STRUCTURE), "tuned": (4.0, Fraction(1, 10))}
 TOTAL = Fraction(1, 50)  # the share that counts the rows
 MOST_FAMILIES = 2000
+MOST_PARENTS = 4
+MOST_SETS = 20_000  # of parents that one round tries, of all open columns together
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,15 +120,23 @@ def _network(views: NoisyViews, cost: Budget, most: float) -> tuple[Family, ...]
 def _candidates(
     known: list[str], left: list[str], sizes: Mapping[str, int], most: float
 ) -> list[Family]:
-    """Every open column with every largest set of parents that keeps its table useful."""
+    """Every open column with every largest set of parents that keeps its table useful.
+
+    Of many columns fewer are parents at once, by their number alone: time has a bound.
+    """
     found: list[Family] = []
+    tried = (d for d in range(MOST_PARENTS, 1, -1) if comb(len(known), d) * len(left) <= MOST_SETS)
+    top = min(len(known), next(tried, 1))
+    small = sorted(known, key=lambda name: sizes[name])
     for child in left:
         room = most / sizes[child]
         fitting: list[tuple[str, ...]] = []
-        for degree in range(min(len(known), 4), -1, -1):
+        for degree in range(top, -1, -1):
             for parents in combinations(known, degree):
-                fits = prod(sizes[name] for name in parents) <= room
-                if fits and not any(set(parents) <= set(larger) for larger in fitting):
+                cells = prod(sizes[name] for name in parents)
+                # The largest: with not even the smallest of the others would it fit.
+                more = next((sizes[n] for n in small if n not in parents), 1)
+                if cells <= room and (degree == top or cells * more > room):
                     fitting.append(parents)
         found += [Family(parents, child) for parents in fitting or [()]]
     return found[:: max(1, -(-len(found) // MOST_FAMILIES))]

@@ -326,7 +326,8 @@ def read_rows(
             return source
         if source.stored is not None:
             return source.with_schema(as_schema(schema))
-        return bind_schema(source.arrow, as_schema(schema), source.origin, source.given)
+        bound = bind_schema(source.arrow, as_schema(schema), source.origin, source.given)
+        return replace(bound, place=source.place)
     declared = declared_schema(source, schema)
     declared = declared if decimal is None else replace(declared, decimal=decimal)
     texts = missing if missing is not None else declared.missing

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -97,6 +97,8 @@ class Table:
             goes back as plain values.
         memo: tables that were made of this one and need not be made twice.
         found: the columns whose hierarchy was found from all these rows together.
+        place: the file or database that the rows were read from, without who may open it, and
+            which table of it; None where they came from no such place.
     """
 
     rows: pa.Table | StoredRows
@@ -107,6 +109,7 @@ class Table:
     _hierarchies: dict[str, Hierarchy] = field(default_factory=dict, repr=False)
     memo: dict[str, Table] = field(default_factory=dict, repr=False)
     found: frozenset[str] = field(default_factory=frozenset, repr=False)
+    place: tuple[str, str | None] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if REST in self.schema.columns:
@@ -132,7 +135,7 @@ class Table:
         if self.stored is None:
             return self
         if "collected" not in self.memo:
-            self.memo["collected"] = self.stored.collect(self.schema)
+            self.memo["collected"] = replace(self.stored.collect(self.schema), place=self.place)
         return self.memo["collected"]
 
     def __len__(self) -> int:
@@ -140,7 +143,8 @@ class Table:
 
     def with_schema(self, schema: Schema, arrow: pa.Table | None = None) -> Table:
         """The same rows under another schema; ``arrow``: these rows in their place."""
-        return Table(self.rows if arrow is None else arrow, schema, self.origin, self.given)
+        rows = self.rows if arrow is None else arrow
+        return Table(rows, schema, self.origin, self.given, place=self.place)
 
     def keep(self, mask: NDArray[np.bool_]) -> Table:
         """The rows that ``mask`` marks as a table of their own, which knows nothing of the others.
