@@ -187,10 +187,10 @@ class Histories:
         rows = rows[~_nameless(table, table.schema.person)[rows]]
         rows = rows[sampler.permutation(len(rows))]
         if self.order is not None:
-            domain, rank = domains[self.order], codes[self.order]
+            rank: NDArray[np.float64] | NDArray[np.int32] = codes[self.order]
+            domain, sorting = domains[self.order], table.encode(self.order)
             if isinstance(domain, Bins):
-                column = table.encode(self.order)
-                rank = domain.ranks(column.values)[column.codes]
+                rank = domain.ranks(sorting.values)[sorting.codes]
             rows = rows[np.argsort(rank[rows], kind="stable")]
         owner = table.encode(self.unit).codes.astype(np.int64)
         alone = np.flatnonzero(_nameless(table, self.unit))  # a household each

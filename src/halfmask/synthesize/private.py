@@ -15,8 +15,8 @@ import inspect
 import secrets
 from contextlib import suppress
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from math import prod
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -80,7 +80,6 @@ from halfmask.table.weights import unweighted_notes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
-    from fractions import Fraction
     from os import PathLike
 
     from numpy.typing import NDArray
@@ -503,7 +502,7 @@ def _require_options(method: str, options: Mapping[str, Any]) -> None:
                 raise ParameterError(name, value, "a text")
         else:
             require_number(name, value, 0, 1 if name in _SHARES else None, open_low=True)
-            if not isinstance(value, Real):  # decimals do not meet floats
+            if not isinstance(value, int | float | Fraction):  # decimals do not meet floats
                 raise ParameterError(name, str(value), "a number as float or Fraction")
             exact(name, value)
 
