@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from math import exp
 
 import numpy as np
 import pyarrow as pa
@@ -72,7 +73,7 @@ def test_what_rows_of_one_person_have_in_common_is_kept(visits) -> None:
     assert abs(men - 2) < 0.1
     assert rising == 1
     made.receipt.verify()
-    assert made.receipt.rows_per_person == 1
+    assert made.receipt.rows_per_person == 4  # the noise is for one wide row
     assert "drawn together, at most 4 of each" in " ".join(made.notes)
     assert made.parameters["together"] == "person"
 
@@ -133,7 +134,10 @@ def test_a_person_changes_no_more_than_the_rows_of_one_household_and_pays_for_tw
         tables[1], "marginals", epsilon=1, domains={n: DOMAINS[n] for n in ("visit", "state")},
         rows_per_person=3, together="household",
     )  # fmt: skip
-    assert made.receipt.rows_per_person == 2  # noise
+    assert made.receipt.rows_per_person == 1  # the noise is for two wide rows
+    entry = next(one for one in made.receipt.entries if one.view == "rows of each")
+    chance = exp(-float(entry.cost.epsilon) / 2)
+    assert float(entry.variance) == pytest.approx(2 * chance / (1 - chance) ** 2, rel=1e-4)
     assert "differ by all rows of one person" in made.receipt.neighbors
     assert made.to_arrow().column_names == ["house", "visit", "state"]
 

@@ -119,6 +119,11 @@ class Histories:
         """How many wide rows one person can change."""
         return 1 if self.kind == "person" else 2
 
+    @property
+    def rows_used(self) -> int:
+        """Of how many own rows of one person a wide row is made."""
+        return self.most if self.kind == "person" else 1
+
     def places(self, name: str) -> range:
         """The rows of one of which a column is kept."""
         return range(1 if name in self.constant else self.most)

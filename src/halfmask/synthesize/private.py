@@ -14,7 +14,7 @@ from __future__ import annotations
 import inspect
 import secrets
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal
@@ -211,11 +211,13 @@ def synthesize_privately(
         coded = None if wanted else count_codes(table, coding_of(known))
         table = table if coded is not None else table.collect()
     keeper = settings.accountant or Accountant(people.promise)
+    most, scope = settings.rows_per_person, people.scope(table)
+    if histories is not None:
+        most = histories.rows_changed  # so many rows serve bounds that are bought
+        used = max(histories.rows_used, most if wanted else 1)
+        scope = replace(scope, rows_used=used)
     allowance = keeper.allow(
-        people.promise,
-        f"synthesize ({chosen})",
-        rows_per_person=histories.rows_changed if histories else settings.rows_per_person,
-        scope=people.scope(table),
+        people.promise, f"synthesize ({chosen})", rows_per_person=most, scope=scope
     )
     if coded is None:
         read, kept = people.rows(table, allowance, sum(len(domain) for domain in known.values()))
