@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from halfmask.dp import accountant
-from halfmask.dp.accountant import Accountant, Allowance, Receipt, ViewCost
+from halfmask.dp.accountant import Accountant, Allowance, Receipt, SpendingScope, ViewCost
 from halfmask.dp.budget import Approximate, Concentrated, Pure
 from halfmask.errors import BudgetExceededError, InternalError, ParameterError, PrivacyError
 
@@ -72,6 +72,16 @@ def test_an_overspent_receipt_is_noticed() -> None:
     generous = Allowance(Pure(1), Pure(3), issuer=accountant._ISSUER)
     with pytest.raises(InternalError):
         generous.receipt().verify()
+
+
+def test_rows_used_apart_from_noise_need_to_know_whose_they_are() -> None:
+    with pytest.raises(InternalError):
+        SpendingScope(rows_used=4)
+    scope = SpendingScope(by_person=True, rows_used=4)
+    allowance = Accountant(Pure(1)).allow(Pure(1), "x", rows_per_person=2, scope=scope)
+    assert allowance.rows_per_person == 2
+    assert allowance.receipt().rows_per_person == 4
+    assert allowance.receipt().neighbors.startswith("tables that differ by all rows of one person")
 
 
 def test_threads_share_one_budget() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from math import exp
 
 import numpy as np
 import pyarrow as pa
@@ -72,7 +73,7 @@ def test_what_rows_of_one_person_have_in_common_is_kept(visits) -> None:
     assert abs(men - 2) < 0.1
     assert rising == 1
     made.receipt.verify()
-    assert made.receipt.rows_per_person == 1
+    assert made.receipt.rows_per_person == 4  # the noise is for one wide row
     assert "drawn together, at most 4 of each" in " ".join(made.notes)
     assert made.parameters["together"] == "person"
 
@@ -133,7 +134,11 @@ def test_a_person_changes_no_more_than_the_rows_of_one_household_and_pays_for_tw
         tables[1], "marginals", epsilon=1, domains={n: DOMAINS[n] for n in ("visit", "state")},
         rows_per_person=3, together="household",
     )  # fmt: skip
-    assert made.receipt.rows_per_person == 2
+    assert made.receipt.rows_per_person == 1  # the noise is for two wide rows
+    entry = next(one for one in made.receipt.entries if one.view == "rows of each")
+    chance = exp(-float(entry.cost.epsilon) / 2)
+    assert float(entry.variance) == pytest.approx(2 * chance / (1 - chance) ** 2, rel=1e-4)
+    assert "differ by all rows of one person" in made.receipt.neighbors
     assert made.to_arrow().column_names == ["house", "visit", "state"]
 
 
@@ -168,6 +173,14 @@ def test_every_method_and_the_poorest_budget_deliver(visits, method, epsilon) ->
         ({"together": "city"}, ParameterError),
         ({"together": "household"}, SchemaError),
         ({"together": "person", "rows_per_person": 1}, ParameterError),
+        ({"together": "person", "rows_per_person": 21}, ParameterError),
+        ({"together": "person", "rows_per_person": "3"}, ParameterError),
+        ({"together": "person", "rows_per_person": 2.5}, ParameterError),
+        ({"together": "person", "constant": None}, ParameterError),
+        ({"together": "person", "constant": "sex"}, ParameterError),
+        ({"together": "person", "constant": [["sex"]]}, ParameterError),
+        ({"together": "person", "order": ["visit"]}, ParameterError),
+        ({"together": "person", "rows": 2.5}, ParameterError),
         ({"together": "person", "order": "id"}, ParameterError),
         ({"together": "person", "order": "sex", "constant": ["sex"]}, ParameterError),
         ({"together": "person", "constant": ["nothing"]}, ParameterError),
@@ -183,3 +196,138 @@ def test_what_cannot_be_done_costs_nothing(visits, wrong, error) -> None:
             **{"rows_per_person": 3, **wrong},
         )  # fmt: skip
     assert accountant.remaining == Pure(1)
+
+
+def test_households_of_nobody_in_particular_are_refused() -> None:
+    """Two rows of two households change four wide rows, and nobody knows whose rows they are."""
+    arrow = pa.table({"house": [i // 2 for i in range(40)], "state": ["ill", "well"] * 20})
+    accountant = Accountant(Pure(1))
+    with pytest.raises(SchemaError, match="whose row it is, which households drawn together need"):
+        hm.synthesize(
+            Table(arrow, Schema(household="house")), "marginals", epsilon=1, rows_per_person=2,
+            domains={"state": DOMAINS["state"]}, together="household", accountant=accountant,
+        )  # fmt: skip
+    assert accountant.remaining == Pure(1)
+
+
+@pytest.mark.parametrize(("nobody", "numbers"), [(None, int), (float("nan"), float)])
+def test_rows_of_nobody_change_nothing(nobody, numbers) -> None:
+    base = [(numbers(1), 0, "ill"), (numbers(2), 5, "well")]
+    wide = wide_of(table_of(base, "id", "visit", "state"))
+    for many in (1, 2, 3):
+        planted = [*base, *((nobody, visit, "ill") for visit in range(many))]
+        assert wide_of(table_of(planted, "id", "visit", "state")) == wide
+    homes = [(7, *row) for row in base]
+    wide = wide_of(table_of(homes, "house", "id", "visit", "state"), "household")
+    homes = [*homes, (7, nobody, 1, "ill"), (8, nobody, 1, "ill")]
+    assert wide_of(table_of(homes, "house", "id", "visit", "state"), "household") == wide
+
+
+def test_people_without_a_household_are_one_each() -> None:
+    base = [(1, 1, 0, "ill"), (1, 2, 1, "well")]
+    single = [(None, person, 2, "ill") for person in range(10, 17)]
+    wide = wide_of(table_of([*base, *single], "house", "id", "visit", "state"), "household")
+    # number of rows less one, then state and visit of the first, second and third; 2 and 8: absent
+    assert sorted(wide) == sorted([(1, 1, 0, 2, 0, 1, 8), *[(0, 1, 2, 2, 2, 8, 8)] * 7])
+
+
+@pytest.mark.parametrize("epsilon", [1, "personal"])
+def test_households_whose_members_may_be_left_out_are_refused(epsilon) -> None:
+    people = {"id": range(8), "house": [0, 0, 1, 1, 2, 2, 3, 3], "own": [0.2, 1.0] * 4}
+    policy = {"epsilon": "own", "levels": {"epsilon": [0.2, 1]}}
+    table = hm.read(
+        pa.table({**{n: list(held) for n, held in people.items()}, "state": ["ill", "well"] * 4}),
+        {"table": {"person": "id", "household": "house"}, "policy": policy},
+    )
+    asked = {"domains": {"state": DOMAINS["state"]}, "rows_per_person": 2}
+    accountant = Accountant(Pure(1))
+    with pytest.raises(SchemaError, match="households would lose members"):
+        hm.synthesize(
+            table, "marginals", epsilon=epsilon, together="household", accountant=accountant,
+            **asked,
+        )  # fmt: skip
+    assert accountant.remaining == Pure(1)
+    made = hm.synthesize(
+        table, "marginals", epsilon=1, together="household", demands="ignore", **asked
+    )
+    assert made.to_arrow().column_names == ["house", "state"]
+
+
+def test_words_are_sorted_as_they_are_declared() -> None:
+    """Cut and sorted by one order: low, mid and high, and not by the alphabet."""
+    levels = ["low", "mid", "high"]
+    arrow = pa.table({"id": [i // 3 for i in range(900)], "level": levels[::-1] * 300})
+    for many, kept in ((3, levels), (2, levels[:2])):
+        made = hm.synthesize(
+            Table(arrow, Schema(person="id")), "marginals", epsilon=20, rows_per_person=many,
+            domains={"level": {"values": levels, "ordered": True}}, together="person",
+            order="level", rows=100,
+        )  # fmt: skip
+        people = by_person(made.to_arrow())
+        ranks = [[levels.index(row["level"]) for row in held] for held in people.values()]
+        assert all(held == sorted(held) for held in ranks)
+        assert sum([levels[rank] for rank in held] == kept for held in ranks) > 80
+
+
+def test_numbers_that_stand_alone_are_sorted_among_the_others() -> None:
+    """The first two of -3, 0 and 3 are -3 and 0, though 0 has the last code."""
+    domain = {"low": -4, "high": 4, "bins": 4, "special": [0]}
+    arrow = pa.table({"id": [i // 3 for i in range(900)], "v": [3, 0, -3] * 300})
+    made = hm.synthesize(
+        Table(arrow, Schema(person="id")), "marginals", epsilon=20, rows_per_person=2,
+        domains={"v": domain}, together="person", order="v", rows=100,
+    )  # fmt: skip
+    people = by_person(made.to_arrow())
+    assert sum([row["v"] for row in held][1:] == [0] for held in people.values()) > 80
+
+
+@pytest.mark.parametrize(
+    ("column", "domain", "ranks"),
+    [
+        ([-9, -4, 0, 9, None], {"low": -4, "high": 4, "bins": 2}, [-4, -4, 0, 4, -4]),
+        ([-9, -5, 1, 9], {"low": 0, "high": 4, "bins": 2, "special": [-9, 9]}, [-9, 0, 1, 9]),
+        ([3, None], {"low": 0, "high": 4, "bins": 2, "missing": True}, [3, np.inf]),
+    ],
+)
+def test_numbers_rank_as_what_is_drawn_for_them(column, domain, ranks) -> None:
+    found = public_domains(["v"], {"v": domain})["v"].ranks(pa.array(column, pa.int64()))
+    assert found.tolist() == ranks
+
+
+def test_auto_learns_wide_rows_by_marginals() -> None:
+    """Few values a row, and very many a person: not the histogram, and no refusal after paying."""
+    random = np.random.default_rng(1)
+    owner = np.repeat(np.arange(400), random.integers(1, 5, 400))
+    arrow = pa.table({"id": owner, "state": random.choice(DOMAINS["state"], len(owner))})
+    made = hm.synthesize(
+        Table(arrow, Schema(person="id")), epsilon=4, rows_per_person=4, together="person",
+        domains={"state": DOMAINS["state"]},
+    )  # fmt: skip
+    assert made.method == "marginals"
+    people = by_person(made.to_arrow())
+    assert abs(len(people) - 400) < 40
+    assert abs(made.to_arrow().num_rows / len(people) - len(owner) / 400) < 0.4
+
+
+def test_a_histogram_of_too_many_wide_rows_costs_nothing(visits) -> None:
+    accountant = Accountant(Pure(1))
+    with pytest.raises(ParameterError, match="give marginals"):
+        hm.synthesize(
+            visits, "histogram", epsilon=1, domains=DOMAINS, rows_per_person=20,
+            together="person", accountant=accountant,
+        )  # fmt: skip
+    assert accountant.remaining == Pure(1)
+
+
+def test_the_receipt_names_each_count_once(visits) -> None:
+    few = Table(visits.arrow.slice(0, 300), visits.schema)
+    made = hm.synthesize(
+        few, "marginals", epsilon=1, domains=DOMAINS, rows_per_person=2, together="person",
+        constant=["sex"],
+    )  # fmt: skip
+    views = [entry.view for entry in made.receipt.entries]
+    assert views.count("number of rows") <= 1
+    assert "rows of each" in views
+    notes = " ".join(made.notes)
+    assert "Of 'sex' the value in the first row of each counts." in notes
+    assert "rows that name no person" in notes

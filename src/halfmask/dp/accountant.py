@@ -91,7 +91,7 @@ class Receipt:
         promise: the budget that was spent.
         limit: the promise in the unit in which mechanisms were charged.
         entries: every use of the table.
-        rows_per_person: how many rows one person could have.
+        rows_per_person: how many rows one person could have, of which no more were used.
         secure: whether all noise came from the system's secure source.
         serial: the line of the ledger, where there is one.
         levels: what it cost people at each public level of demand; empty: as promised.
@@ -175,7 +175,9 @@ class Allowance:
     Attributes:
         promise: what was spent.
         limit: the same in the unit in which mechanisms charge: zCDP where delta is above 0.
-        rows_per_person: how many rows one person can have.
+        rows_per_person: how many rows one person can have, or, of wide rows, change: noise is for
+            so many.
+        rows_used: how many own rows these are made of, which the receipt names; None: as many.
     """
 
     promise: Budget
@@ -188,6 +190,7 @@ class Allowance:
     levels: Mapping[Fraction, Fraction] = field(default_factory=dict)
     limits: Mapping[Fraction, Budget] = field(default_factory=dict)
     by_person: bool = False
+    rows_used: int | None = None
 
     def __post_init__(self, issuer: object) -> None:
         if issuer is not _ISSUER:
@@ -227,7 +230,7 @@ class Allowance:
             self.promise,
             self.limit,
             tuple(self.entries),
-            self.rows_per_person,
+            self.rows_used or self.rows_per_person,
             self.secure,
             self.serial,
             _ISSUER,
@@ -249,6 +252,7 @@ class SpendingScope:
         part: the values of the accountant's partition whose people are read; None: all.
         table: the identity of the table, for its ledger.
         by_person: whether the table's schema names the person column.
+        rows_used: of how many own rows the rows of one person are made, where these are wide.
     """
 
     levels: Mapping[Fraction, Fraction] | None = None
@@ -257,6 +261,11 @@ class SpendingScope:
     part: tuple[str, ...] | None = None
     table: str = ""
     by_person: bool = False
+    rows_used: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.rows_used is not None and not self.by_person:  # a receipt would promise rows
+            raise InternalError("Wide rows are made of rows of people whom a column tells apart.")
 
 
 @dataclass(slots=True)
@@ -341,6 +350,7 @@ class Accountant:
             levels=whose.levels or {},
             limits=whose.limits,
             by_person=whose.by_person,
+            rows_used=whose.rows_used,
         )
 
     def resume(

@@ -239,6 +239,14 @@ class Bins:
         absent = len(self) - 1 if self.missing else self.below
         return np.where(np.isnan(numbers), absent, codes).astype(np.int32)
 
+    def ranks(self, column: pa.Array) -> NDArray[np.float64]:
+        """Per distinct value of ``column``, what sorts it as drawn numbers are; missing last."""
+        numbers = values_as_days(column) if self.date else values_as_numbers(column)
+        near = np.clip(numbers, self.edges[0], self.edges[-1])
+        near[np.isin(numbers, self.special)] = numbers[np.isin(numbers, self.special)]
+        near[np.isnan(numbers)] = np.inf if self.missing else self.edges[0]
+        return near
+
     def decode(
         self, codes: NDArray[np.int64], random: np.random.Generator, kind: pa.DataType | None = None
     ) -> pa.Array:

@@ -239,12 +239,12 @@ class GuardedRows:
 
         Empty cells are noised too, by ``halfmask.dp.mechanisms``; Laplace noise serves rho as well.
         """
-        total = self.count((), cost / 20)
-        rest = as_pure(cost * Fraction(19, 20))
-        mechanism = DiscreteLaplace(rest.epsilon, self.allowance.rows_per_person)
         size = prod(self.sizes[name] for name in columns)
         if size > 1 << 62:
             raise ParameterError("cells", size, "at most 2**62; use method='marginals'")
+        total = self.count((), cost / 20)
+        rest = as_pure(cost * Fraction(19, 20))
+        mechanism = DiscreteLaplace(rest.epsilon, self.allowance.rows_per_person)
         # The number of empty cells is the rows' secret: the threshold knows only the public size.
         least = mechanisms.threshold(mechanism.scale, size)
         variance = Fraction(mechanism.variance).limit_denominator(10**6)

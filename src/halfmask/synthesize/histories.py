@@ -7,7 +7,8 @@ Definition: the rows of one person (or household), at most ``most`` of them, bec
 
 What it costs: a person is one wide row, whatever the number of rows, so that adding or removing the
 person changes one cell by one. A person of a household changes the household's wide row, which is
-one row less and one more: noise is for two.
+one row less and one more: noise is for two. That needs to know who is who: rows that name no person
+are left out, and households need a person column. People without a household are one each.
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from halfmask.dp.domain import encoded
+from halfmask.dp.domain import Bins, encoded
 from halfmask.dp.sampling import Sampler
 from halfmask.dp.views import GuardedRows, bounded_rows
 from halfmask.errors import ParameterError, SchemaError
+from halfmask.models.verdict import require_whole
 from halfmask.synthesize.limits import DrawLimits
+from halfmask.table.columns import quote_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,7 +41,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Codes = dict[str, Ints]
 
-NUMBER = "number of rows"
+NUMBER = "rows of each"
 MOST = 20  # rows of one person or household that one wide row may hold
 
 
@@ -50,7 +54,7 @@ class Histories:
         unit: the column that says whose rows belong together.
         most: rows of one that are kept.
         order: the column by which they are sorted; None: they have no order.
-        constant: the columns that all rows of one share.
+        constant: the columns that all rows of one share: the value of the first counts.
         sizes: how many public values each column has.
     """
 
@@ -85,13 +89,24 @@ class Histories:
                 f"No column says which rows are of one {kind}: name it under [table], "
                 f'{kind} = "...", or draw rows one by one.'
             )
-        if not 2 <= most <= MOST:
+        if schema.person is None:
+            raise SchemaError(
+                "No column says whose row it is, which households drawn together need: name it "
+                'under [table], person = "...", or draw rows one by one.'
+            )
+        require_whole("rows_per_person", most, 2)
+        if most > MOST:
             raise ParameterError(
                 "rows_per_person", most, f"from 2 to {MOST} rows, of which one {kind} is made"
             )
-        if isinstance(constant, str) or not set(constant) <= set(sizes):
-            raise ParameterError("constant", "(given)", "columns that leave")
-        if order is not None and (order not in sizes or order in constant):
+        if not isinstance(constant, list | tuple):
+            raise ParameterError("constant", constant, "a list of names of columns that leave")
+        for name in constant:
+            if not isinstance(name, str) or name not in sizes:
+                raise ParameterError("constant", name, "names of columns that leave")
+        if order is not None and (
+            not isinstance(order, str) or order not in sizes or order in constant
+        ):
             raise ParameterError("order", order, "a column that leaves and is not constant")
         found = cls(kind, unit, most, order, tuple(constant), sizes)
         names = [NUMBER, *(found.name(n, place) for n in sizes for place in found.places(n))]
@@ -103,6 +118,11 @@ class Histories:
     def rows_changed(self) -> int:
         """How many wide rows one person can change."""
         return 1 if self.kind == "person" else 2
+
+    @property
+    def rows_used(self) -> int:
+        """Of how many own rows of one person a wide row is made."""
+        return self.most if self.kind == "person" else 1
 
     def places(self, name: str) -> range:
         """The rows of one of which a column is kept."""
@@ -160,17 +180,26 @@ class Histories:
         """Lock the wide rows behind noisy views.
 
         Rows beyond the most are left out: the last ones in the order, or any where there is none.
-        Of a household one row of each person counts.
+        Of a household one row of each person counts. Rows that name no person are left out: who has
+        how many of them is not known, so that no noise would be for one person.
         """
         sampler = Sampler()
         allowance.secure = allowance.secure and sampler.secure
         codes = {name: encoded(table, name, domain) for name, domain in domains.items()}
         kept = None if self.kind == "person" else bounded_rows(table, 1, sampler)
         rows = np.arange(len(table)) if kept is None else kept
+        assert table.schema.person is not None  # noqa: S101 - made of a schema that names it
+        rows = rows[~_nameless(table, table.schema.person)[rows]]
         rows = rows[sampler.permutation(len(rows))]
         if self.order is not None:
-            rows = rows[np.argsort(codes[self.order][rows], kind="stable")]
-        owner = table.encode(self.unit).codes
+            rank: NDArray[np.float64] | NDArray[np.int32] = codes[self.order]
+            domain, sorting = domains[self.order], table.encode(self.order)
+            if isinstance(domain, Bins):
+                rank = domain.ranks(sorting.values)[sorting.codes]
+            rows = rows[np.argsort(rank[rows], kind="stable")]
+        owner = table.encode(self.unit).codes.astype(np.int64)
+        alone = np.flatnonzero(_nameless(table, self.unit))  # a household each
+        owner[alone] = len(table) + alone
         rows = rows[np.argsort(owner[rows], kind="stable")]
         starts = np.diff(owner[rows], prepend=-2) != 0
         number = np.cumsum(starts) - 1
@@ -197,12 +226,21 @@ class Histories:
             codes[name] = held[np.minimum(place, len(held) - 1), owner]
         return codes, owner
 
-    def rows(self, drawn: pa.Table, owner: Ints) -> pa.Table:
-        """The rows with invented numbers that say which belong together, in their order."""
+    def rows(
+        self, drawn: pa.Table, owner: Ints, codes: Codes, domains: Mapping[str, Domain]
+    ) -> pa.Table:
+        """The rows with invented numbers that say which belong together, in their order.
+
+        Numbers and dates are sorted as such, other values as they are declared: by what rows were
+        left out by.
+        """
         numbered = drawn.add_column(0, self.unit, pa.array(owner + 1))
         if self.order is None:
             return numbered
-        return numbered.sort_by([(self.unit, "ascending"), (self.order, "ascending")])
+        number = isinstance(domains[self.order], Bins)
+        rank = drawn[self.order] if number else pa.array(codes[self.order])
+        keys = pa.table({"owner": owner, "rank": rank})
+        return numbered.take(pc.sort_indices(keys, [("owner", "ascending"), ("rank", "ascending")]))
 
     def facts(self) -> dict[str, object]:
         """What a release says of it, as plain values."""
@@ -216,7 +254,22 @@ class Histories:
             if self.kind == "person"
             else "of one row for each person, and a person costs as much as two rows would"
         )
+        shared = (
+            f" Of {quote_names(self.constant)} the value in the first row of each counts."
+            if self.constant
+            else ""
+        )
+        alone = " People without a household are one each." if self.kind == "household" else ""
         return (
             f"Rows of one {self.kind} were drawn together, at most {self.most} of each, {cost}; "
-            f"further ones were left out {beyond}. The numbers in {self.unit!r} are invented.",
+            f"further ones were left out {beyond}, and rows that name no person.{alone}{shared} "
+            f"The numbers in {self.unit!r} are invented.",
         )
+
+
+def _nameless(table: Table, name: str) -> NDArray[np.bool_]:
+    """Per row, whether it names nobody in a column."""
+    column = table.encode(name)
+    missing = pc.is_null(column.values, nan_is_null=True).to_numpy(zero_copy_only=False)
+    found: NDArray[np.bool_] = missing[column.codes].astype(bool)
+    return found

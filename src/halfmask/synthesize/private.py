@@ -14,7 +14,8 @@ from __future__ import annotations
 import inspect
 import secrets
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -35,6 +36,7 @@ from halfmask.dp.budget import (
     Pure,
     budget,
     declared_domains,
+    exact,
     given_domains,
     given_impossible,
     require_modest,
@@ -57,6 +59,7 @@ from halfmask.engines.codes import count_codes
 from halfmask.engines.read import is_typed
 from halfmask.engines.tuples import one_row_each
 from halfmask.errors import ParameterError, SchemaError
+from halfmask.models.verdict import require_number, require_whole
 from halfmask.release.candidate import NoiseCandidate
 from halfmask.release.seal import seal
 from halfmask.synthesize import adaptive, dp_cocluster, dpcocgen, marginals, privbayes
@@ -77,7 +80,6 @@ from halfmask.table.weights import unweighted_notes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
-    from fractions import Fraction
     from os import PathLike
 
     from numpy.typing import NDArray
@@ -118,8 +120,10 @@ class NoiseSettings:
             ``"marginals"`` or ``"adaptive"`` begins.
         together: ``"person"`` or ``"household"``: rows of one are drawn together, at most
             ``rows_per_person`` of each, and ``rows`` counts people or households.
-        order: with ``together``, the column by which the rows of one are sorted.
-        constant: with ``together``, the columns that all rows of one share, such as sex.
+        order: with ``together``, the column by which the rows of one are sorted: numbers and dates
+            as such, other values as their domain lists them.
+        constant: with ``together``, the columns that all rows of one share, such as sex; where they
+            differ, the value in the first row counts.
     """
 
     epsilon: Number | Literal["personal"]
@@ -152,7 +156,7 @@ def synthesize_privately(
         table: the rows.
         method: ``"marginals"``, ``"adaptive"``, ``"histogram"``, ``"privbayes"``,
             ``"dp-cocluster"``, ``"dpcocgen"`` or ``"auto"`` (the histogram where all columns
-            together have few combinations, else marginals).
+            together have few combinations, else marginals, as with ``together`` or ``prior``).
         settings: what is spent, and on what.
         options: what the method itself takes.
 
@@ -164,8 +168,9 @@ def synthesize_privately(
     if not _stays(table, settings):
         table = with_policies(require_table(table), settings.policies)
     rows = settings.rows
-    if rows is not None and rows < 1:
-        raise ParameterError("rows", rows, "at least 1")
+    if rows is not None:
+        require_whole("rows", rows, 1)
+    require_whole("rows_per_person", settings.rows_per_person, 1)
     if settings.given is not None and rows is None:
         raise ParameterError("rows", None, "how many rows to draw, which given needs")
     columns = _columns(table)
@@ -182,15 +187,17 @@ def synthesize_privately(
     declared = [*table.schema.impossible, *given_impossible(settings.domains)]
     require_public(wanted, declared, settings.given)
     limits, impossible, given = draw_limits(declared, settings.given, known)
-    chosen = _method(method, known)
+    sizes = {name: len(domain) for name, domain in known.items()}
+    chosen = _method(method, settings, sizes)
     learn = PRIVATE[chosen]
-    _require_options(learn, options)
+    _require_options(chosen, options)
     people = _people(table, settings)
     require_modest(people.promise, insist=settings.insist)
     ordered = [n for n, d in known.items() if isinstance(d, Bins) or d.ordered]
-    sizes = {name: len(domain) for name, domain in known.items()}
     histories, single = _histories(table.schema, settings, sizes), limits
     if histories is not None:
+        if histories.kind == "household" and people.levels is not None:
+            raise SchemaError(HOMES)
         limits, ordered = histories.limits(single), histories.ordered(ordered)
     prior = _prior(learn, chosen, settings, table, known)
     _rehearse(
@@ -204,11 +211,13 @@ def synthesize_privately(
         coded = None if wanted else count_codes(table, coding_of(known))
         table = table if coded is not None else table.collect()
     keeper = settings.accountant or Accountant(people.promise)
+    most, scope = settings.rows_per_person, people.scope(table)
+    if histories is not None:
+        most = histories.rows_changed  # so many rows serve bounds that are bought
+        used = max(histories.rows_used, most if wanted else 1)
+        scope = replace(scope, rows_used=used)
     allowance = keeper.allow(
-        people.promise,
-        f"synthesize ({chosen})",
-        rows_per_person=histories.rows_changed if histories else settings.rows_per_person,
-        scope=people.scope(table),
+        people.promise, f"synthesize ({chosen})", rows_per_person=most, scope=scope
     )
     if coded is None:
         read, kept = people.rows(table, allowance, sum(len(domain) for domain in known.values()))
@@ -238,7 +247,7 @@ def synthesize_privately(
         codes, owner = histories.unfold(codes)
     arrow = pa.table({n: d.decode(codes[n], random) for n, d in known.items()})
     if histories is not None and owner is not None:
-        arrow = histories.rows(arrow, owner)
+        arrow = histories.rows(arrow, owner, codes, known)
     candidate = NoiseCandidate(
         arrow,
         allowance.receipt(),
@@ -259,14 +268,13 @@ def synthesize_privately(
             *trouble,
             *people.notes(),
             *(
-                histories.notes()
+                (*histories.notes(), *(() if chosen in _WIDE else (POORLY,)))
                 if histories
                 else whose_rows(table.schema, settings.rows_per_person)
             ),
             *_notes(known, settings.accountant),
             *bought_notes(share, wanted, known),
             *condition_notes(declared, settings.given),
-            *((PRIOR,) if prior else ()),
             *((PRIOR,) if prior else ()),
             *(() if histories else structure_notes(table.schema)),
             *unweighted_notes(table.schema),
@@ -300,10 +308,16 @@ def _histories(
     if settings.together is None:
         for name in ("order", "constant"):
             if getattr(settings, name):
-                raise ParameterError(name, "(given)", "only with together")
+                raise ParameterError(
+                    name,
+                    getattr(settings, name),
+                    "it beside together='person' or together='household', or leave it out",
+                )
         return None
     if settings.given is not None:
-        raise ParameterError("given", "(given)", "only without together")
+        raise ParameterError(
+            "together", settings.together, "either together or given: rows of one hold several"
+        )
     return Histories.of(
         schema,
         settings.together,
@@ -314,6 +328,15 @@ def _histories(
     )
 
 
+_WIDE = ("marginals", "adaptive")  # methods that learn many columns well
+POORLY = (
+    "Rows drawn together have many columns, of which this method keeps little: take marginals or "
+    "adaptive."
+)
+HOMES = (
+    "Some people state an own epsilon and may be left out, and households would lose members: draw "
+    "households together with demands='ignore', or people by together='person'."
+)
 PRIOR = (
     "The model began with a prior table, which is taken to be public: the promise does not cover "
     "its rows."
@@ -331,9 +354,11 @@ def _prior(
     if settings.prior is None:
         return {}
     if "prior" not in inspect.signature(learn).parameters:
-        raise ParameterError("prior", "(given)", f"nothing with {method}: take marginals")
+        raise ParameterError("method", method, "marginals or adaptive, which begin with a prior")
     if settings.together is not None:
-        raise ParameterError("prior", "(given)", "only without together")
+        raise ParameterError(
+            "together", settings.together, "either together or prior: public rows are single ones"
+        )
     return {"prior": PublicPrior.of(settings.prior, table, domains)}
 
 
@@ -458,12 +483,30 @@ def _columns(table: Table) -> list[str]:
     return found
 
 
-def _require_options(learn: Callable[..., Any], options: Mapping[str, Any]) -> None:
+_WHOLE = ("blocks", "cells", "degree", "rounds")
+_SHARES = ("first", "structure")
+
+
+def _require_options(method: str, options: Mapping[str, Any]) -> None:
     """Refuse what the method does not take, before anything is spent; no seed is among it."""
-    taken = set(inspect.signature(learn).parameters) - {"views", "ordered", "zeros", "prior"}
-    for name in options:
-        if name not in taken:
-            raise ParameterError(name, "(given)", f"only {', '.join(sorted(taken)) or 'nothing'}")
+    taken = inspect.signature(PRIVATE[method]).parameters
+    own = sorted(set(taken) - {"views", "ordered", "zeros", "prior"})
+    for name, value in options.items():
+        if name not in own:
+            held = f"only {', '.join(own)}" if own else "no options of its own"
+            raise ParameterError("option", name, f"{held} with {method}")
+        if value is None and taken[name].default is None:
+            continue
+        if name in _WHOLE:
+            require_whole(name, value, 1)
+        elif isinstance(taken[name].default, str):
+            if not isinstance(value, str):
+                raise ParameterError(name, value, "a text")
+        else:
+            require_number(name, value, 0, 1 if name in _SHARES else None, open_low=True)
+            if not isinstance(value, int | float | Fraction):  # decimals do not meet floats
+                raise ParameterError(name, str(value), "a number as float or Fraction")
+            exact(name, value)
 
 
 class _FirstLook(Exception):  # noqa: N818 - no error: the rehearsal is over
@@ -500,10 +543,10 @@ def _rehearse(learn: Callable[..., Any], views: NoViews, **options: Any) -> None
         learn(views, **options)
 
 
-def _method(method: str, domains: Mapping[str, Domain]) -> str:
+def _method(method: str, settings: NoiseSettings, sizes: Mapping[str, int]) -> str:
     if method == "auto":
-        cells = prod(len(domain) for domain in domains.values())
-        return "histogram" if cells <= FEW_CELLS else "marginals"
+        alone = settings.together is None and settings.prior is None
+        return "histogram" if alone and prod(sizes.values()) <= FEW_CELLS else "marginals"
     if method not in PRIVATE:
         raise ParameterError("method", method, f"auto, {', '.join(sorted(PRIVATE))}")
     return method
@@ -519,6 +562,7 @@ def _notes(domains: Mapping[str, Domain], accountant: Accountant | None) -> tupl
 
 
 DENSE = 1 << 22  # cells up to which every count is listed
+MOST_NUMBERED = 1 << 62  # cells that have a number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -542,12 +586,16 @@ class NoisyHistogram:
 def learn_histogram(views: NoisyViews, *, ordered: Collection[str] = ()) -> NoisyHistogram:
     """A noisy histogram over all columns, for the whole budget."""
     del ordered
-    columns = tuple(views.sizes)
-    if prod(views.sizes.values()) <= DENSE:
+    columns, cells = tuple(views.sizes), prod(views.sizes.values())
+    if cells > MOST_NUMBERED:
+        raise ParameterError(
+            "method", "histogram", "marginals: all columns together have over 2**62 combinations"
+        )
+    if cells <= DENSE:
         noisy = views.count(columns, views.limit).counts.ravel()
         return of_counts(views.sizes, np.arange(noisy.size), noisy, float(noisy.sum()))
-    cells, counts, total = views.heavy(columns, views.limit)
-    return of_counts(views.sizes, cells, counts, total)
+    found, counts, total = views.heavy(columns, views.limit)
+    return of_counts(views.sizes, found, counts, total)
 
 
 def of_counts(

@@ -91,6 +91,8 @@ def learn(
     structure = PRESETS[preset][1] if structure is None else structure
     if not theta > 0:
         raise ParameterError("theta", theta, "above 0")
+    if not 0 < structure < 1 - TOTAL:
+        raise ParameterError("structure", float(structure), f"a share below {float(1 - TOTAL):g}")
     sizes = views.sizes
     total = views.count((), views.limit * TOTAL)
     rows = max(1.0, float(total.counts))
