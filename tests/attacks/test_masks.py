@@ -126,3 +126,54 @@ def test_the_refusal_of_a_mask_does_not_follow_who_cannot_be_served() -> None:
             hm.mask(people, hm.masks.Round("age", base=1))
         seen.add((refused.value.code, str(refused.value)))
     assert len(seen) == 1
+
+
+def coded(values, step, **more):
+    """What leaves of column x, row by row by its companion n."""
+    data = {"n": list(range(len(values))), "x": values, **more}
+    table = {"table": {"person": "id"}} if "id" in more else {}
+    release = hm.mask(
+        hm.read(data, schema={**table, "columns": {"n": "quasi", "x": "sensitive"}}), step
+    )
+    rows = release.to_arrow()
+    found = dict(zip(rows["n"].to_pylist(), rows["x"].to_pylist(), strict=True))
+    return [found[n] for n in range(len(values))], release.steps[0]["facts"]
+
+
+SMALL = [1 + place % 9 for place in range(40)]
+
+
+def test_a_mean_of_coded_values_is_nobodys_own():
+    """One person, or two of whom each knows the own value, do not leave as their mean."""
+    found, facts = coded([*SMALL, 5000], "top-code x value=10 replace=mean")
+    assert found == [*SMALL, 10]
+    assert facts["replaced by"].startswith("threshold")
+    found, _ = coded([*SMALL, -5000], "bottom-code x value=0 replace=mean")
+    assert found == [*SMALL, 0]
+    found, _ = coded([*SMALL, 48, 5000], "top-code x share=0.05 replace=mean")
+    assert found == [*SMALL, 9, 9]
+    # Three rows of one person are one person's.
+    ids = [*range(40), 40, 40, 40]
+    found, _ = coded([*SMALL, 20, 30, 40], "top-code x value=10 replace=mean", id=ids)
+    assert found == [*SMALL, 10, 10, 10]
+
+
+def test_a_mean_of_three_people_is_theirs_alone():
+    found, facts = coded([*SMALL, 20, 30, 40], "top-code x value=9 replace=mean")
+    assert found == [*SMALL, 30, 30, 30]  # the threshold itself is not coded
+    assert (facts["coded"], facts["people coded"], facts["replaced by"]) == (3, 3, "mean")
+    found, _ = coded([*SMALL, 20, 30, 40], "top-code x value=9 replace=mean least=4")
+    assert found == [*SMALL, 9, 9, 9]
+    with pytest.raises(hm.errors.ParameterError):
+        hm.masks.TopCode("x", value=9, replace="mean", least=2)
+
+
+@pytest.mark.parametrize("verb", ["top-code", "bottom-code"])
+@pytest.mark.parametrize("replace", ["mean", "threshold", "missing"])
+def test_no_more_than_the_share_is_coded(verb, replace):
+    values = [*SMALL, 10, 11, 13, 20]
+    if verb == "bottom-code":
+        values = [-value for value in values]
+    found, facts = coded(values, f"{verb} x share=0.1 replace={replace}")
+    changed = sum(a != b for a, b in zip(values, found, strict=True))
+    assert changed == facts["coded"] == 4  # a tenth of 44

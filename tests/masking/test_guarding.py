@@ -37,14 +37,15 @@ def shown(release):
 
 
 def test_levels_follow_the_node_and_not_the_value():
-    ill = ["flu", "asthma", "ulcer", "colic", "flu", "ulcer", None]
-    guard = ["flu", "lung", "flu", None, None, "gut", "flu"]
+    ill = ["flu", "asthma", "ulcer", "colic", "flu", "ulcer", None, "asthma"]
+    guard = ["flu", "lung", "flu", None, None, "gut", "flu", None]
     release = hm.mask(patients(ill, guard), M.Guard("ill", guard="guard", p=0.7))
-    # flu is 2 of 3 rows of lung, so whoever guards it is shown at the level of organs; lung is 3
-    # of 6 rows of any, and so is gut.
-    labels = ["lung", "any", "gut", "colic", "flu", "any", None]
+    # flu is 1 of 2 values of lung, and 1 of 2 rows of lung that are shown as is: whoever guards it
+    # is shown at the level of organs; lung is 2 of 4 values of any and 2 of 3 rows, gut 1 of 3.
+    labels = ["lung", "any", "gut", "colic", "flu", "any", None, "asthma"]
     assert shown(release) == dict(enumerate(labels))
-    tight = hm.mask(patients(ill, guard), M.Guard("ill", guard="guard", p=0.5))
+    guard = ["flu", None, "flu", None, None, None, "flu", None]
+    tight = hm.mask(patients(ill, guard), M.Guard("ill", guard="guard", p=0.4))
     assert shown(tight)[0] == shown(tight)[2] == "any"
     assert "guard" not in tight.to_arrow().column_names
     assert any("what its person guards" in one for one in tight.statement["claimed"])
@@ -60,13 +61,12 @@ def test_levels_follow_the_node_and_not_the_value():
 )  # fmt: skip
 def test_no_label_tells_more_than_the_chance(given_rows, p):
     ill, guard = (list(one) for one in zip(*given_rows, strict=True))
-    held = Counter(ill)
-    guard = [g if g is None or BELOW[g] & set(ill) else None for g in guard]
+    plain = Counter(v for v, g in given_rows if g is None)
     table = patients(ill, guard)
     hopeless = [
         g for g in guard if g is not None
-        and (sum(held[v] for v in BELOW[g]) > Fraction(str(p)) * len(ill)
-             or len(BELOW[g] & set(held)) > Fraction(str(p)) * len(held))
+        and (sum(plain[v] for v in BELOW[g]) > Fraction(str(p)) * plain.total()
+             or len(BELOW[g]) > Fraction(str(p)) * len(LEAVES))
     ]  # fmt: skip
     if hopeless:
         with pytest.raises(UnsatisfiableError, match="guards more than"):
@@ -77,9 +77,66 @@ def test_no_label_tells_more_than_the_chance(given_rows, p):
         if guard[i] is None:
             assert label == ill[i]
             continue
-        under = BELOW[label]
-        part = sum(held[v] for v in under & BELOW[guard[i]])
-        assert part <= Fraction(str(p)) * sum(held[v] for v in under)
+        under, mine = BELOW[label], BELOW[label] & BELOW[guard[i]]
+        assert len(mine) <= Fraction(str(p)) * len(under)
+        part = sum(plain[v] for v in mine)
+        assert part <= Fraction(str(p)) * sum(plain[v] for v in under)
+
+
+ILLS = {"virus": ["hiv", "hep"], "lung": ["flu", "cold"], "skin": ["acne"]}
+
+
+def observed(value, node, p, *, tree, promise=False):
+    """All that a reader sees of 36 people who guard nothing, and one more who guards ``node``."""
+    others = ["flu", "cold", "acne"] * 12
+    ill = {"role": "sensitive"} | ({"hierarchy": {"tree": ILLS}} if tree else {})
+    people = hm.read(
+        {"age": [1] * 37, "ill": [*others, value], "guard": [None] * 36 + [node]},
+        schema={"columns": {"age": "quasi", "ill": ill, "guard": "identifier"}},
+    )
+    try:
+        if promise:
+            rows = hm.anonymize(people, hm.GuardingNodes(p, "ill")).to_arrow()
+        else:
+            rows = hm.mask(people, M.Guard("ill", guard="guard", p=p)).to_arrow()
+    except hm.errors.HalfmaskError as error:
+        return str(error)
+    left = Counter(rows["ill"].to_pylist())
+    return tuple(sorted(left.items(), key=str))
+
+
+@pytest.mark.parametrize("tree", [True, False])
+@pytest.mark.parametrize("node", ["hiv", "hep", "flu", "acne", "virus", "lung", "*"])
+@pytest.mark.parametrize("p", [0.2, 0.34, 0.5, 0.7])
+def test_who_knows_the_node_and_the_release_does_not_learn_the_value(tree, node, p):
+    """Every value planted: of those that leave the same, at most the share p is guarded."""
+    values = [leaf for leaves in ILLS.values() for leaf in leaves]
+    guarded = {"*": set(values), **{v: {v} for v in values}, **{k: set(v) for k, v in ILLS.items()}}
+    seen = {value: observed(value, node, p, tree=tree) for value in values}
+    refused = {one for one in seen.values() if isinstance(one, str)}
+    if refused:  # whether there is a release does not follow from the value
+        assert len(set(seen.values())) == 1
+        return
+    for one in set(seen.values()):
+        alike = [value for value in values if seen[value] == one]
+        if tree or node in values:
+            assert sum(v in guarded[node] for v in alike) <= Fraction(str(p)) * len(alike)
+
+
+@pytest.mark.parametrize("node", ["hiv", "virus"])
+def test_the_promise_takes_a_node_that_no_row_holds(node):
+    for value in ("hiv", "hep", "flu", "acne"):
+        assert not isinstance(observed(value, node, 0.5, tree=True, promise=True), str)
+
+
+def test_a_hierarchy_made_of_rules_has_no_list_of_nodes():
+    pay = {"role": "sensitive", "hierarchy": {"intervals": [10]}}
+    people = hm.read(
+        {"age": [1, 2, 3], "pay": [1, 12, 25], "guard": ["[10, 20)", None, None]},
+        schema={"columns": {"age": "quasi", "pay": pay, "guard": "identifier"}},
+    )
+    with pytest.raises(SchemaError, match="lists no values"):
+        hm.mask(people, M.Guard("pay", guard="guard"))
 
 
 def test_the_door_counts_again(monkeypatch):
@@ -112,5 +169,5 @@ def test_what_cannot_be_guarded_is_refused(step, words):
 
 def test_a_node_that_nobody_knows_is_refused_by_its_rows():
     table = patients(["flu", "ulcer"], ["heart", None])
-    with pytest.raises(SchemaError, match="1 rows name a node above no value"):
+    with pytest.raises(SchemaError, match="1 rows name a node that the hierarchy"):
         hm.mask(table, "guard ill guard=guard")

@@ -177,6 +177,7 @@ def test_bad_text_is_answered_in_one_sentence(text, words):
         (lambda: M.TopCode("pay", share=2), "from 0 to 1|above 0 to 1"),
         (lambda: M.RankSwap("pay", within=0), "above 0"),
         (lambda: M.Microaggregate("pay", k=1), "at least 2"),
+        (lambda: M.DateShift("day", days=99_999_999_999), "at most 3,652,058 days"),
         (lambda: M.Noise("pay", kind="loud"), "one of additive"),
         (lambda: M.Pram("job"), "either keep= or matrix="),
         (lambda: M.Pram("job", matrix=[[0.5, 0.4], [0, 1]]), "rows 1.*add up to 1"),

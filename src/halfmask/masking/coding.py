@@ -1,7 +1,8 @@
 """Top and bottom coding, and rounding.
 
-Definition: values beyond a threshold take the threshold's (or their mean, or are blanked); a number
-    takes a multiple of a base near it, at random so that its expectation stays, or the nearest.
+Definition: values beyond a threshold take the threshold's (or their mean, where at least 3 people
+    stand behind it, or are blanked); a number takes a multiple of a base near it, at random so that
+    its expectation stays, or the nearest.
 Source: Hundepool and others, "Statistical Disclosure Control", 2012, sections 3.2 and 3.3.
 """
 
@@ -23,7 +24,7 @@ from halfmask.masking.mask import (
     some_columns,
 )
 from halfmask.masking.numbers import bound_as_number, numbers_in
-from halfmask.models.verdict import number, word
+from halfmask.models.verdict import number, whole_number, word
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,6 +45,7 @@ class _Threshold(MaskStep):
     share: float | None = field(default=None, metadata=number(0, 1, open_low=True))
     value: Any = field(default=None, metadata=anything())
     replace: str = field(default="threshold", metadata=word("Coded values become", **_REPLACE))
+    least: int = field(default=3, metadata=whole_number(3))
 
     def require(self) -> None:
         """Demand one of share and value."""
@@ -61,7 +63,9 @@ class TopCode(_Threshold):
     """Give the highest values one common value.
 
     With ``share``, so many of the people (0 to 1), counting everybody once, get the value of the
-    next below them; with ``value``, everything above it does.
+    next below them; with ``value``, everything above it does. ``replace="mean"`` shows the mean of
+    what lies above, of at least ``least`` people: of fewer it shows the threshold, since somebody
+    could take the own value off.
 
     Example:
         >>> import halfmask as hm
@@ -109,10 +113,16 @@ def _coded(mask: _Threshold, rows: Rows, *, sign: float) -> Outcome:
     beyond = numbers.there & (np.where(numbers.there, values, -np.inf) > bound)
     out = numbers.values.copy()
     if mask.replace == "mean":
-        reached = numbers.there & (np.where(numbers.there, values, -np.inf) >= bound)
-        if reached.any():
-            out[reached] = numbers.values[reached].mean()
-        return Outcome({mask.column: numbers.back(out)}, facts={"coded": int(reached.sum())})
+        people = len(np.unique(rows.people()[0][beyond]))
+        told = people >= mask.least
+        if beyond.any():
+            out[beyond] = numbers.values[beyond].mean() if told else sign * bound
+        facts = {
+            "coded": int(beyond.sum()),
+            "people coded": people,
+            "replaced by": "mean" if told else f"threshold: a mean needs {mask.least} people",
+        }
+        return Outcome({mask.column: numbers.back(out)}, facts=facts)
     if mask.replace == "missing":
         blanked = _blanked(rows.table.arrow[mask.column], beyond)
         return Outcome({mask.column: blanked}, facts={"coded": int(beyond.sum())})

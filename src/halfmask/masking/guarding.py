@@ -2,9 +2,10 @@
 
 Definition: a person names a node g of the sensitive column's hierarchy. The value of everybody who
     names g is shown at the lowest level whose labels leave the chance at most p that a value is
-    below g: of the rows of the table under each label, and of its different values, at most the
-    share p is below g. The level follows from g alone, whatever a person holds. Who names no node
-    is shown as is.
+    below g: of the declared values under each label, held or not, and of the rows under it of
+    people who name no node, at most the share p is below g. Who names no node is shown as is. So
+    level and refusal follow from g, the hierarchy and what everybody sees, never from what people
+    hold who guard something. Without a hierarchy the values are those shown as is, and the nodes.
 Source: Xiao and Tao, "Personalized privacy preservation", 2006 (generalization of the sensitive
     attribute; there after that of quasi-identifiers, and as far as a class needs it).
 """
@@ -27,10 +28,10 @@ from halfmask.masking.mask import (
     register_mask,
 )
 from halfmask.models.exact import at_most, fraction
-from halfmask.models.guarding import GuardingNodes, values_below
+from halfmask.models.guarding import GuardingNodes, declared_tree, values_below
 from halfmask.models.verdict import number
 from halfmask.release.doors.masked import GuardClaim
-from halfmask.table.hierarchy import canonical, flat
+from halfmask.table.hierarchy import TOP, canonical, flat
 from halfmask.table.values import is_text
 
 if TYPE_CHECKING:
@@ -88,12 +89,23 @@ class Guard(MaskStep):
         known = declared is not None and declared.hierarchy
         tree = table.hierarchy(self.column) if known else flat(values)
         present = np.array([value is not None for value in values])
-        counts = np.where(present, np.bincount(held.codes, minlength=len(values)), 0)
         nodes = guards.values.drop_null().to_pylist()
-        below, _ = values_below(nodes, tree, values)
+        plain = np.bincount(held.codes[guards.codes >= len(nodes)], minlength=len(values))
+        seen = {
+            canonical(value): int(count)
+            for value, count in zip(values, plain.tolist(), strict=True)
+            if value is not None and count
+        }
+        whole = declared_tree(table, self.column)
+        if whole is None:
+            named = [text for text in map(canonical, nodes) if text != TOP]
+            whole = flat(list(dict.fromkeys([*seen, *named])))
+        leaves = whole.labels[0]
+        counts = np.array([seen.get(canonical(leaf), 0) for leaf in leaves], np.int64)
+        below, _ = values_below(nodes, whole, leaves)
         levels = np.zeros(len(guards.values), np.int64)  # who names nothing stands at the end
         for place, under in enumerate(below):
-            levels[place] = self._level(tree, under, counts)
+            levels[place] = self._level(whole, under, counts)
         level = levels[guards.codes]
         texts: list[str | None] = []
         at, begin = np.empty(len(level), np.int64), 0
@@ -120,7 +132,7 @@ class Guard(MaskStep):
 
     def _level(self, tree: Hierarchy, under: NDArray[np.bool_], counts: NDArray[np.int64]) -> int:
         """The lowest level at which labels tell little enough of what is guarded."""
-        p, different = fraction(self.p), (counts > 0).astype(np.int64)
+        p, different = fraction(self.p), np.ones(len(counts), np.int64)
         for level in range(tree.height + 1):
             size = len(tree.labels[level])
             enough = True

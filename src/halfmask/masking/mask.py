@@ -299,7 +299,7 @@ def read_step(text: str) -> MaskStep:
 
     Example:
         >>> read_step("top-code income share=0.01")
-        TopCode(column='income', share=0.01, value=None, replace='threshold')
+        TopCode(column='income', share=0.01, value=None, replace='threshold', least=3)
     """
     try:
         first, *words = shlex.split(text)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from halfmask.errors import ParameterError
 from halfmask.masking.mask import (
     MaskStep,
     MaskWords,
@@ -51,6 +52,7 @@ _KINDS = {
 }
 _KEEP = {"nothing": "nothing", "moments": "mean and variance"}
 _FAR = 3.0  # deviations, by the median and the median deviation, from which a row lies far out
+_CALENDAR = 3_652_058  # from the first day of the year 1 to the last of 9999
 _PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
@@ -162,6 +164,11 @@ class DateShift(MaskStep):
     days: int = field(default=30, metadata=whole_number(1))
     key: Any = field(default=None, metadata=secret(), repr=False)
     key_file: str | None = field(default=None, metadata=secret_place())
+
+    def require(self) -> None:
+        """Demand days that a calendar has."""
+        if self.days > _CALENDAR:
+            raise ParameterError("days", self.days, f"at most {_CALENDAR:,} days")
 
     def faults(self, table: Table) -> list[str]:
         """Refuse a key where nobody can be told apart, or some rows are nobody's."""

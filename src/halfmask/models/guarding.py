@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+import pyarrow as pa
 
 from halfmask.errors import InternalError
 from halfmask.models.exact import at_most, fraction, largest
@@ -22,6 +23,9 @@ from halfmask.models.verdict import (
     register,
     sensitive_column,
 )
+from halfmask.table.hierarchies.arx_csv import Csv
+from halfmask.table.hierarchies.ladder import Flat
+from halfmask.table.hierarchies.tree import Tree
 from halfmask.table.hierarchy import canonical, flat
 
 if TYPE_CHECKING:
@@ -92,17 +96,24 @@ class GuardingNodes(Model):
                 f"column '{self.guard}' says what people guard and must not leave: declare its "
                 "role as identifier."
             )
-        declared = table.schema.columns.get(self.column)
-        tree = None if declared is None or not declared.hierarchy else table.hierarchy(self.column)
+        if not lists_values(table, self.column):
+            found.append(
+                f"column '{self.column}': its hierarchy lists no values, so that rows would decide "
+                "which nodes there are: declare a tree or a file, or none."
+            )
+            return found
+        whole = declared_tree(table, self.column)
+        if whole is None:  # every value is a node
+            return found
         encoded = table.encode(self.guard)
         nodes = encoded.values.drop_null().to_pylist()
-        below = values_below(nodes, tree, table.encode(self.column).values.to_pylist())
-        unknown = [code for code, known in enumerate(below[1]) if not known]
+        _, known = values_below(nodes, whole, whole.labels[0])
+        unknown = [code for code, there in enumerate(known) if not there]
         rows = int(np.isin(encoded.codes, unknown).sum())
         if rows:
             found.append(
-                f"column '{self.guard}': {rows:,} rows name a node above no value of column "
-                f"'{self.column}': correct them, or leave them empty."
+                f"column '{self.guard}': {rows:,} rows name a node that the hierarchy of column "
+                f"'{self.column}' does not have: add it there, correct them, or leave them empty."
             )
         return found
 
@@ -146,6 +157,23 @@ class GuardingNodes(Model):
 def _rows_below(values: Histogram, below: NDArray[np.bool_]) -> Ints:
     """Per class, how many rows hold one of these values."""
     return reduce(np.add, np.where(below[values.values], values.counts, 0), values.starts)
+
+
+def lists_values(table: Table, column: str) -> bool:
+    """Whether which nodes there are is declared, and does not follow from what rows hold."""
+    declared = table.schema.columns.get(column)
+    builder = None if declared is None else declared.hierarchy
+    plain = builder is None or isinstance(builder, Flat)
+    return plain or (isinstance(builder, Tree | Csv) and column not in table.found)
+
+
+def declared_tree(table: Table, column: str) -> Hierarchy | None:
+    """The hierarchy of all values that are declared, held or not; None: no value is declared."""
+    declared = table.schema.columns.get(column)
+    builder = None if declared is None else declared.hierarchy
+    if not isinstance(builder, Tree | Csv):
+        return None
+    return builder.build(column, pa.array(builder.leaves(), pa.string()))
 
 
 def values_below(

@@ -35,7 +35,9 @@ from halfmask.release.partition import Perturbation
 from halfmask.release.pseudonyms import require_tied
 from halfmask.release.recheck import recheck_models, repack, require_verdicts, secret_order
 from halfmask.release.release import DOOR, Release, SealedGuarantee
-from halfmask.table.hierarchy import canonical, flat
+from halfmask.table.hierarchies.arx_csv import Csv
+from halfmask.table.hierarchies.tree import Tree
+from halfmask.table.hierarchy import TOP, canonical, flat
 from halfmask.table.table import encode_column
 
 if TYPE_CHECKING:
@@ -318,12 +320,12 @@ class GuardClaim:
     def words(self) -> str:
         """What is claimed."""
         return (
-            f"of the rows of the table, and of the values, that a label of '{self.column}' stands "
-            f"for, at most the share {self.p:g} is what its person guards"
+            f"of the values that a label of '{self.column}' can stand for, and of the rows of "
+            f"people who guard nothing, at most the share {self.p:g} is what its person guards"
         )
 
     def hold(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
-        """Demand it of every label beside every node, by the values of the original column."""
+        """Demand it of every label beside every node, by declared values and rows shown as is."""
         if not {self.column, self.guard} <= set(rows.arrow.column_names):
             raise InternalError("A column of guarded values does not leave.")
         pairs = pa.table(
@@ -333,32 +335,37 @@ class GuardClaim:
             }
         )
         seen = pairs.filter(pc.and_(*(pc.is_valid(one) for one in pairs.columns)))
-        meaning = _meanings(original, self.column)
-        each = pc.value_counts(original.arrow[self.column]).to_pylist()
+        shown = original.arrow.filter(pc.is_null(original.arrow[self.guard]))[self.column]
+        each = pc.value_counts(shown.drop_null()).to_pylist()
         held = {canonical(one["values"]): int(one["counts"]) for one in each}
+        nodes = {canonical(one) for one in pc.unique(seen["node"]).to_pylist()}
+        meaning = _meanings(original, self.column, held.keys() | (nodes - {TOP}))
         limit = Fraction(str(self.p))
         for one in seen.group_by(["label", "node"]).aggregate([]).to_pylist():
             label, node = (meaning.get(one[side], frozenset()) for side in ("label", "node"))
-            for weigh in (held.__getitem__, lambda _: 1):
+            for weigh in (lambda value: held.get(value, 0), lambda _: 1):
                 part, whole = (sum(map(weigh, found)) for found in (label & node, label))
-                if not label or part > limit * whole:
+                if (not label and limit < 1) or part > limit * whole:
                     raise PrivacyError(
                         f"A label of '{self.column}' would tell what its person guards: let no "
                         "other step change that column."
                     )
 
 
-def _meanings(table: Table, column: str) -> dict[str, frozenset[str]]:
-    """Which values of a column each value and each label of its hierarchy stands for."""
-    values = table.encode(column).values.to_pylist()
+def _meanings(table: Table, column: str, plain: set[str]) -> dict[str, frozenset[str]]:
+    """Which declared values each label of a hierarchy stands for; without one, of ``plain``."""
     declared = table.schema.columns.get(column)
-    known = declared is not None and declared.hierarchy
-    tree = table.hierarchy(column) if known else flat(values)
+    builder = None if declared is None else declared.hierarchy
+    if isinstance(builder, Tree | Csv):
+        leaves: list[object] = list(builder.leaves())
+        tree = builder.build(column, pa.array(leaves, pa.string()))
+    else:
+        leaves = list(plain)
+        tree = flat(leaves)
     found: dict[str, set[str]] = {}
     for level, labels in zip(tree.maps.tolist(), tree.labels, strict=True):
-        for value, place in zip(values, level, strict=True):
-            if value is not None and labels[place] is not None:
-                found.setdefault(canonical(labels[place]), set()).add(canonical(value))
+        for value, place in zip(leaves, level, strict=True):
+            found.setdefault(canonical(labels[place]), set()).add(canonical(value))
     return {label: frozenset(under) for label, under in found.items()}
 
 
