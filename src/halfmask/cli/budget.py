@@ -229,6 +229,6 @@ def show_promise(
         for b in release.bounds
     ]
     show.print_table(
-        "An attacker's best chance", ("column", "values", "before", "after"), shown, to=to
+        "An attacker's best chance, of equally likely values", ("column", "values", "before", "after"), shown, to=to
     )
     show.print_notes(release)
