@@ -214,9 +214,9 @@ def bound_words(epsilon: float, values: int, bound: float) -> str:
     """
     return (
         f"A told answer changes the odds between two true answers at most by the factor e^epsilon "
-        f"= {exp(epsilon):.4g}. Only of {values} equally likely answers does that leave a chance of "
-        f"at most {bound:.1%} to name the true one: where one answer is more frequent, guessing it "
-        "is right more often."
+        f"= {exp(epsilon):.4g}. Only of {values} equally likely answers does that leave a chance "
+        f"of at most {bound:.1%} to name the true one: where one answer is more frequent, guessing "
+        "it is right more often."
     )
 
 
