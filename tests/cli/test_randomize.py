@@ -48,6 +48,21 @@ def test_answers_are_told_and_shares_estimated(town, halfmask):
     assert yes["low"] <= yes["share"] <= yes["high"]
 
 
+def test_odds_are_bounded_and_a_chance_only_of_equally_likely_answers(town, halfmask):
+    # Two in three say no: whoever always names it is right in 66.7 %, above the 62.2 % of the bound
+    # e^0.5 / (e^0.5 + 1); the factor is e^0.5 = 1.649.
+    found = halfmask("randomize", "town.csv", "-c", "smokes", "--epsilon", 0.5, "-o", "out.csv",
+                     "--report", "out.json")  # fmt: skip
+    said = " ".join(found.out.split()) + " ".join(found.err.split())
+    told = json.loads((town / "out.json").read_text())["statement"]["randomized"][0]
+    assert told["odds"] == pytest.approx(1.648721, abs=1e-6)
+    for words in ("odds between two true answers", "1.649", "Only of 2 equally likely answers",
+                  "62.2%", "more frequent"):  # fmt: skip
+        assert words in told["meaning"]
+        assert words in said
+    assert "names it at most" not in said
+
+
 def test_the_release_is_one_json_document(town, halfmask):
     found = halfmask("randomize", "town.csv", "-c", "smokes", "--epsilon", 1, "--json")
     assert found.code == 0

@@ -228,7 +228,6 @@ def show_promise(
         (b.column, b.values, f"{100 * b.before:.3g}%", f"{100 * b.after:.3g}%")
         for b in release.bounds
     ]
-    show.print_table(
-        "An attacker's best chance", ("column", "values", "before", "after"), shown, to=to
-    )
+    title = "An attacker's best chance, of equally likely values"
+    show.print_table(title, ("column", "values", "before", "after"), shown, to=to)
     show.print_notes(release)

@@ -139,12 +139,15 @@ def randomize_command(file: str, output: str | None, as_json: bool, **given: Any
         show.print_document("randomize", release.to_dict())
         return
     to = "stderr" if output == STDOUT else "stdout"
-    names = ("column", "epsilon", "true answers", "an attacker names it at most")
+    names = ("column", "epsilon", "true answers", "odds change at most by")
+    told = release.statement["randomized"]
     rows = [
-        (one["column"], f"{one['epsilon']:g}", *(show.percent(one[n]) for n in ("truth", "bound")))
-        for one in release.statement["randomized"]
+        (one["column"], f"{one['epsilon']:g}", show.percent(one["truth"]), f"{one['odds']:.4g}")
+        for one in told
     ]
     show.print_table("Randomized answers", names, rows, to=to)
+    for one in told:
+        show.say(f"{one['column']}: {one['meaning']}")
     _show_shares(estimate_shares(release), to=to)
     show.print_notes(release)
 

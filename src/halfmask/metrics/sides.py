@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
@@ -275,17 +275,19 @@ def sides(original: Table | Tuples, release: ReleasedRows | Table | Tuples) -> S
         release: likewise, or anything that gives its rows as Arrow.
 
     Raises:
-        SchemaError: the original declares no quasi-identifier, or the release lacks one.
+        SchemaError: the original declares no quasi-identifier, or the release has none of them.
     """
     before, after = Tuples.of(original), _released(release)
-    table, rows = before.table, after.table.arrow
+    table = before.table
     schema = table.schema
     schema.require_quasi()
-    missing = [name for name in schema.quasi if name not in rows.column_names]
-    if missing:
+    missing = [name for name in schema.quasi if name not in after.table.arrow.column_names]
+    if len(missing) == len(schema.quasi):
         raise SchemaError(
-            *(f"The release lacks the column {name!r} of the original." for name in missing)
+            "The release has no quasi-identifier of the original: give the release of this table."
         )
+    after = _with_stars(after, missing)
+    rows = after.table.arrow
     if not len(table) or not rows.num_rows:
         raise InputError("One of the tables has no rows: there is nothing to compare.")
     hidden = set(schema.private)
@@ -301,7 +303,21 @@ def sides(original: Table | Tuples, release: ReleasedRows | Table | Tuples) -> S
         for column in columns.values()
         if column.foreign
     ]
+    notes += [
+        f"The release lacks the column {name!r}: it is taken as suppressed in every row."
+        for name in missing
+    ]
     return Sides(before, after, columns, tuple(notes))
+
+
+def _with_stars(after: Tuples, names: Sequence[str]) -> Tuples:
+    """The release with columns that it lacks, suppressed in every row."""
+    arrow = after.table.arrow
+    for name in names:
+        stars = pa.DictionaryArray.from_arrays(np.zeros(arrow.num_rows, np.int32), [TOP])
+        arrow = arrow.append_column(name, stars)
+    table = after.table.with_schema(after.table.schema, arrow)
+    return replace(after, table=table) if names else after
 
 
 def _released(release: ReleasedRows | Table | Tuples) -> Tuples:

@@ -243,7 +243,8 @@ def release_record(
     declared = made.shown.schema
     changes = [_changed(name, declared.columns[name].role, documents) for name in made.names]
     origin = Table(made.shown.arrow.empty_table().select(made.names), declared)
-    schema = released_schema(origin, changes)
+    kinds = dict(zip(origin.arrow.column_names, origin.arrow.schema.types, strict=True))
+    schema = released_schema(origin.schema, changes, kinds)
     promises = _promises(made)
     broken = [one for one in check(Table(rows, schema), *promises) if not one.holds]
     if broken:

@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from halfmask.release.document import ColumnChange
     from halfmask.release.release import Release
     from halfmask.table.files.rows import Incoming
-    from halfmask.table.table import Table
 
 Groups = tuple[pa.Table, Any]
 _ROWS = "hm_rows"
@@ -67,26 +66,32 @@ ABOUT_ANSWER = "The answer of a query, checked by halfmask before it left: whom 
 
 
 def released_schema(
-    table: Table, columns: Sequence[ColumnChange], kinds: Mapping[str, pa.DataType] | None = None
+    schema: Schema,
+    columns: Sequence[ColumnChange],
+    kinds: Mapping[str, pa.DataType],
+    *,
+    labels: bool = True,
 ) -> Schema:
-    """The schema of the rows that leave: roles, and kinds of columns that leave as they were.
+    """The schema of the rows that leave: roles, and kinds of columns that still hold values.
 
-    ``kinds`` are the types of the columns where the rows are elsewhere.
+    Args:
+        schema: that of the rows before.
+        columns: what was done to each column.
+        kinds: the types of the columns.
+        labels: whether a changed column holds labels; else what is no text is still a value.
     """
     entries, person = {}, None
-    if kinds is None:
-        kinds = dict(zip(table.arrow.column_names, table.arrow.schema.types, strict=True))
     for change in columns:
         if not change.published:
             continue
-        if change.name == table.schema.person:
+        if change.name == schema.person:
             person = change.name  # by its pseudonym
             continue
-        known = table.schema.columns[change.name]
+        known = schema.columns.get(change.name) or Column("identifier")  # a household's pseudonym
         held = kinds[change.name]
         texts = is_text(held.value_type if pa.types.is_dictionary(held) else held)
         # Labels and texts stay texts: 01 and 1 are two codes.
-        kept = change.action == AS_IT_WAS and not texts
+        kept = (change.action == AS_IT_WAS or not labels) and not texts
         kind = known.kind if kept and known.kind != "ordinal" else "nominal"
         entries[change.name] = Column(known.role, kind, weight=known.weight)
     return Schema(entries, person=person)

@@ -283,10 +283,10 @@ def _written_facts(candidate: Candidate, written: WrittenRows) -> _ColumnFacts:
 def _schema_of(candidate: Candidate, columns: Sequence[ColumnChange], rows: pa.Table) -> Schema:
     if candidate.tuples is None:
         held = dict(zip(rows.column_names, rows.schema.types, strict=True))
-        return released_schema(candidate.table, columns, held)
+        return released_schema(candidate.table.schema, columns, held)
     source = origin_of(candidate.tuples)
     kinds = dict(source.rows.columns())
-    return released_schema(source, columns, kinds)
+    return released_schema(source.schema, columns, kinds)
 
 
 def _risk(

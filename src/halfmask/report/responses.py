@@ -60,10 +60,10 @@ def _here(receipt: dict[str, Any]) -> dict[str, Any]:
 
 
 def _bound(receipt: dict[str, Any]) -> dict[str, Any]:
-    """The best chance of an attacker by epsilon: the bound of Theorem 22."""
+    """The best chance of an attacker, of equally likely answers: the bound of Theorem 22."""
     count = len(receipt["values"])
     data = [{"epsilon": e, "chance": attacker(e, count)} for e in EPSILONS]
-    chance = {**PERCENT, "field": "chance", "title": "best chance of naming the answer"}
+    chance = {**PERCENT, "field": "chance", "title": "best chance, of equally likely answers"}
     chance.pop("stack")
     tooltip = [{"field": "epsilon"}, {"field": "chance", "format": ".1%"}]
     line = {

@@ -34,6 +34,7 @@ from halfmask.release.labels import encode_labels
 from halfmask.release.partition import Perturbation
 from halfmask.release.pseudonyms import require_tied
 from halfmask.release.recheck import recheck_models, repack, require_verdicts, secret_order
+from halfmask.release.record import released_schema, write_release
 from halfmask.release.release import DOOR, Release, SealedGuarantee
 from halfmask.table.hierarchies.arx_csv import Csv
 from halfmask.table.hierarchies.tree import Tree
@@ -427,11 +428,13 @@ class MaskedRelease(Release):
     def write(self, path: str | PathLike[str]) -> None:  # type: ignore[override]  # files
         """Write the rows, and beside them, as ``name.table.suffix``, what leaves with them.
 
+        What the columns are and what was promised stands in the file, or in a ``.toml`` beside it.
+
         Raises:
             InputError: a vault of tokens stands in that folder, or the file cannot be written.
         """
         refuse_beside(self.vaults, path)
-        write_table(self.to_arrow(), path, given=self.given)
+        write_release(self.to_arrow(), path, self.record(), self.given)
         for name, table in self.tables.items():
             write_table(table, companion_path(path, name), given=self.given)
 
@@ -566,6 +569,9 @@ def seal_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRelea
         published, given = types_of_rows(published, table, values, given)
         for name, beside in tables.items():
             tables[name], given = types_of_rows(beside, table, [name], given)
+    changes = _changes(candidate, published, tokens)
+    held_types = dict(zip(published.column_names, published.schema.types, strict=True))
+    known = {**rows.schema.columns, **table.schema.columns}  # what steps added, and what was there
     return MaskedRelease(
         guarantee=SealedGuarantee(
             verdicts=tuple(found),
@@ -583,7 +589,10 @@ def seal_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRelea
         parameters=dict(candidate.parameters),
         notes=order_notes(own, (*candidate.notes, *more_notes)),
         suppressed=len(table) - len(rows),
-        columns=tuple(_changes(candidate, published, tokens)),
+        columns=tuple(changes),
+        schema=released_schema(
+            replace(table.schema, columns=known), changes, held_types, labels=False
+        ),
         origin=table.origin,
         given=given,
         steps=tuple(candidate.steps),

@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from math import sqrt
+from math import exp, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -186,16 +186,38 @@ def receipt(claim: ResponseClaim, original: Table, published: pa.Table) -> dict[
     domain = listed_values(original.schema, claim.column)
     counts = count_values(published[claim.column])
     told = [counts[value_key(value)] for value in domain.values]
+    bound = attacker(claim.epsilon, len(domain))
     return {
         "column": claim.column,
         "epsilon": float(claim.epsilon),
         "values": [None if value is None else str(value) for value in domain.values],
         "truth": float(claim.truth),
         "other": float((1 - claim.truth) / (len(domain) - 1)),
-        "bound": attacker(claim.epsilon, len(domain)),
+        "odds": exp(claim.epsilon),
+        "bound": bound,
+        "meaning": (
+            bound_words(float(claim.epsilon), len(domain), bound)
+            if claim.secure
+            else "These answers came from a seed: nothing is promised of them."
+        ),
         "secure_noise": claim.secure,
         "answers": estimate_answers(told, float(claim.truth)),
     }
+
+
+def bound_words(epsilon: float, values: int, bound: float) -> str:
+    """What epsilon bounds: odds, and a chance only where all answers are equally likely.
+
+    Example:
+        >>> bound_words(1, 2, 0.7310586)[:65]
+        'A told answer changes the odds between two true answers at most b'
+    """
+    return (
+        f"A told answer changes the odds between two true answers at most by the factor e^epsilon "
+        f"= {exp(epsilon):.4g}. Only of {values} equally likely answers does that leave a chance "
+        f"of at most {bound:.1%} to name the true one: where one answer is more frequent, guessing "
+        "it is right more often."
+    )
 
 
 def count_values(column: pa.ChunkedArray) -> Counter[object]:

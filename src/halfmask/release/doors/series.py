@@ -374,7 +374,7 @@ def seal_series(candidate: SeriesCandidate, names: Sequence[str]) -> SeriesRelea
         classes=ClassSizes.of(sizes[sizes > 0]),
         risk=reidentification(*(np.bincount(groups).astype(np.int64),) * 2),
         columns=columns,
-        schema=released_schema(table, columns, kinds),
+        schema=released_schema(table.schema, columns, kinds),
         origin=table.origin,
         given=given,
         number=number,
