@@ -331,3 +331,17 @@ def test_the_receipt_names_each_count_once(visits) -> None:
     notes = " ".join(made.notes)
     assert "Of 'sex' the value in the first row of each counts." in notes
     assert "rows that name no person" in notes
+
+
+@pytest.mark.parametrize("kind", ["person", "household"])
+def test_a_table_of_nobody_delivers(kind) -> None:
+    """Whether it fails depends on no row: nobody is named, or there is no row at all."""
+    nobody = pa.nulls(5, pa.int64())
+    arrow = pa.table({"id": nobody, "house": nobody, "state": ["ill"] * 5, "visit": range(5)})
+    for rows in (arrow, arrow.slice(0, 0)):
+        made = hm.synthesize(
+            Table(rows, Schema(person="id", household="house")), epsilon=1, rows_per_person=2,
+            domains={n: DOMAINS[n] for n in ("state", "visit")}, together=kind, order="visit",
+            rows=7,
+        )  # fmt: skip
+        assert len(set(made.to_arrow()["id" if kind == "person" else "house"].to_pylist())) == 7
