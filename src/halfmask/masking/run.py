@@ -211,6 +211,7 @@ class _Done:
                 "protects": one.words.protects,
                 "open": one.words.open,
                 "changes": [*outcome.columns, *outcome.removed],
+                **({"told": dict(outcome.told)} if outcome.told else {}),
                 "facts": dict(outcome.facts),
                 "figures": public,
             }
@@ -323,7 +324,7 @@ def read_like(path: str | PathLike[str]) -> tuple[MaskStep, ...]:
     known = isinstance(document, dict) and str(document.get("format", "")).startswith(FORMAT)
     if not known or not isinstance(document.get("steps"), list):
         raise InputError(f"{str(file)!r} is no report of a masked release: give its .json report.")
-    told = ("sentence", "protects", "open", "changes", "facts", "figures")
+    told = ("sentence", "protects", "open", "changes", "facts", "figures", "told")
     return tuple(
         step_from_dict({name: value for name, value in step.items() if name not in told})
         for step in document["steps"]
