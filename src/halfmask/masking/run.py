@@ -293,7 +293,7 @@ def _require_kept(done: _Done, table: Table, models: Sequence[Model], own: int) 
     if stated is not None and any(v in broken for v in found[len(found) - own :]):
         advice.append(
             f"{stated.people:,} people state demands of their own, which these rows do not keep: "
-            f"{SET_ASIDE}"
+            f"give steps the highest k that anybody demands; {SET_ASIDE}"
         )
     raise UnsatisfiableError(
         f"The masked rows do not keep {names}.", verdicts=broken, advice=tuple(advice)
