@@ -225,6 +225,9 @@ def show_masked(release: MaskedRelease, *, to: str = "stdout") -> None:
     show.print_table(
         "Steps", ("mask", "column", "cells changed", "still close to the true number"), rows, to=to
     )
+    for step in release.steps:
+        if "told" in step:
+            show.say(f"{step['mask']}: {step['told']['words']}")
     linked = release.measured["linked"]
     facts = [
         ("rows that leave", len(release)),

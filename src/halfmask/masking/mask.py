@@ -123,6 +123,7 @@ class Outcome:
         tables: what leaves beside the rows, by its name.
         claims: what the door must find to hold.
         facts: what the step found, for the controller alone: it may tell of cells that stay.
+        told: what whoever gets the release needs to estimate from it; the report says it.
         notes: what a reader should know, one sentence each.
     """
 
@@ -132,6 +133,7 @@ class Outcome:
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
     claims: tuple[Claim, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    told: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 

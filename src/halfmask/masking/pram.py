@@ -34,6 +34,11 @@ _SUM = 1e-6
 _OPTIMAL = 60  # values up to which the best matrix is sought: the program has their square, twice
 _BALANCED = 1e-10  # of the most frequent value: as much as rounding may part it from all others
 _SURER = 1e-9  # above a stated certainty: rounding, no more
+_CORRECT = "hm.masks.Pram(...).correct(counts) estimates the counts before the change."
+_UNTOLD = (
+    "The matrix follows from the counts before the change and would tell them: it stays with the "
+    "controller."
+)
 _SPREAD = {
     "invariant": "so that all counts stay in expectation",
     "even": "to all other values alike",
@@ -65,7 +70,7 @@ class Pram(MaskStep):
     words: ClassVar[MaskWords] = MaskWords(
         "Values change for others with stated probabilities.",
         "Being sure of a person's value, and matching people by it.",
-        "What is true of most: a value is still the likeliest one for its row.",
+        "Guessing: the more rows keep their value, the likelier the one shown is the true one.",
     )
 
     column: str = field(metadata=one_column())
@@ -102,7 +107,28 @@ class Pram(MaskStep):
         codes = encoded.codes.astype(np.int64)
         there = np.flatnonzero(codes < len(values))
         codes[there] = _drawn(chances, codes[there], rows.random)
-        return Outcome({self.column: encoded.values.take(pa.array(codes))})
+        changed = encoded.values.take(pa.array(codes))
+        return Outcome({self.column: changed}, told=self._told(chances))
+
+    def _told(self, chances: Floats) -> dict[str, Any]:
+        """The matrix, for whoever corrects counts; or why it does not leave."""
+        if self.matrix is not None:
+            return {"matrix": self.matrix, "words": f"The matrix is as stated. {_CORRECT}"}
+        if self.spread == "even":
+            stays = float(chances[0, 0]) if len(chances) else 1.0
+            becomes = float(chances[0, 1]) if len(chances) > 1 else 0.0
+            words = (
+                f"The matrix holds {stays:.6g} where a value stays and {becomes:.6g} for each "
+                f"other value. {_CORRECT}"
+            )
+            return {"matrix": {"stays": stays, "becomes": becomes}, "words": words}
+        more = (
+            "It keeps all counts in expectation, so that those of the release estimate them as "
+            "they stand; hm.masks.Pram(...).variances(counts) says how far off."
+            if self._is_invariant
+            else "Counts before the change cannot be estimated without it."
+        )
+        return {"matrix": None, "words": f"{_UNTOLD} {more}"}
 
     def _chances(self, values: Sequence[str], counts: Floats) -> Floats:
         """The matrix over the values of the column."""

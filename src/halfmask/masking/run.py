@@ -211,6 +211,7 @@ class _Done:
                 "protects": one.words.protects,
                 "open": one.words.open,
                 "changes": [*outcome.columns, *outcome.removed],
+                **({"told": dict(outcome.told)} if outcome.told else {}),
                 "facts": dict(outcome.facts),
                 "figures": public,
             }
@@ -298,7 +299,7 @@ def _require_kept(done: _Done, table: Table, models: Sequence[Model], own: int) 
     if stated is not None and any(v in broken for v in found[len(found) - own :]):
         advice.append(
             f"{stated.people:,} people state demands of their own, which these rows do not keep: "
-            f"{SET_ASIDE}"
+            f"give steps the highest k that anybody demands; {SET_ASIDE}"
         )
     raise UnsatisfiableError(
         f"The masked rows do not keep {names}.", verdicts=broken, advice=tuple(advice)
@@ -329,7 +330,7 @@ def read_like(path: str | PathLike[str]) -> tuple[MaskStep, ...]:
     known = isinstance(document, dict) and str(document.get("format", "")).startswith(FORMAT)
     if not known or not isinstance(document.get("steps"), list):
         raise InputError(f"{str(file)!r} is no report of a masked release: give its .json report.")
-    told = ("sentence", "protects", "open", "changes", "facts", "figures")
+    told = ("sentence", "protects", "open", "changes", "facts", "figures", "told")
     return tuple(
         step_from_dict({name: value for name, value in step.items() if name not in told})
         for step in document["steps"]

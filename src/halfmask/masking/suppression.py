@@ -45,9 +45,10 @@ class LocalSuppression(MaskStep):
     """Blank as few cells as possible so that everybody shares their row with ``k`` people.
 
     ``columns`` default to the quasi-identifiers. Columns in ``importance`` are blanked last, the
-    first of them most reluctantly. ``reading`` says what a blank cell counts as, and the release
-    is checked by that rule. For ``"any"`` a row loses only what it lacks itself; k - 1 rows that
-    are blank altogether would satisfy that rule too, and protect nobody.
+    first of them most reluctantly. ``reading`` says what a blank cell counts as, and the release is
+    checked by that rule. For ``"any"`` a row loses only what it lacks itself; k - 1 rows that are
+    blank altogether would satisfy that rule too, and protect nobody. One ``k`` holds for all:
+    people's own k are not used, and the rows are refused where one is not kept. Give the highest.
 
     Example:
         >>> import halfmask as hm
@@ -112,6 +113,7 @@ class LocalSuppression(MaskStep):
             "suppressed_share": total / max(blank.size, 1),
             "suppressed_by_column": {n: int(blank[:, c].sum()) for c, n in enumerate(names)},
             "reading": self.reading,
+            "own_k": "not used: k is the same for everybody",
             "gap": gap,
             "fewest_possible": bound,
         }

@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 
 _WIDE = 64  # window from which partners are drawn, not counted
 _TRIES = 16
+_LEAST = (
+    "record-swap: share is the least that moves: every household that stands out in its area "
+    "moves, however many do. A smaller k or fewer risk columns let fewer stand out."
+)
 
 
 @register_mask
@@ -94,8 +98,9 @@ class RecordSwap(MaskStep):
 
     ``columns`` are the areas from coarse to fine; they move together. A household stands out where
     fewer than ``k`` people of an area share one of its members' ``risk`` columns (default: the
-    other quasi-identifiers); it moves to another area of the coarsest level where it does. At least
-    a ``share`` of all households moves. Partners have as many members and the same ``similar``
+    other quasi-identifiers); it moves to another area of the coarsest level where it does. All who
+    stand out move, and others until it is a ``share`` of all households: the least, not the most.
+    ``facts`` say both shares. Partners have as many members and the same ``similar``
     columns; what stands in no household is one of its own.
     """
 
@@ -143,13 +148,17 @@ class RecordSwap(MaskStep):
         unmoved = int(np.count_nonzero((wanted == 2) & (partner == np.arange(households))))
         moved = int(np.count_nonzero(partner != np.arange(households)))
         swapped = {n: rows.table.arrow[n].take(pa.array(taken)) for n in self.columns}
-        notes: tuple[str, ...] = ()
+        notes: tuple[str, ...] = (_LEAST,)
         if unmoved:
-            notes = (
+            notes += (
                 f"{unmoved:,} households stand out in their area and found no partner that is "
                 "alike: name fewer similar columns.",
             )
-        facts = {"swapped_share": moved / max(households, 1), "left_standing_out": unmoved}
+        facts = {
+            "swapped_share": moved / max(households, 1),
+            "standing_out_share": int(np.count_nonzero(wanted == 2)) / max(households, 1),
+            "left_standing_out": unmoved,
+        }
         return Outcome(swapped, facts=facts, notes=notes)
 
     def _homes(self, rows: Rows) -> tuple[Ints, int]:

@@ -1,0 +1,37 @@
+"""What parameters of masks mean where people ask or stand out for more."""
+
+from __future__ import annotations
+
+import pytest
+
+import halfmask as hm
+
+M = hm.masks
+
+
+def test_record_swap_says_that_its_share_is_the_least():
+    # Nobody shares an age with another person of the area: all 40 stand out, and all move.
+    rows = {"area": ["n", "s"] * 20, "age": list(range(40)), "ill": ["x", "y"] * 20}
+    people = hm.read(rows, schema={"area": "quasi", "age": "quasi", "ill": "sensitive"})
+    release = hm.mask(people, M.RecordSwap("area", share=0.1, k=3, risk="age"))
+    facts = release.steps[0]["facts"]
+    assert (facts["standing_out_share"], facts["swapped_share"]) == (1.0, 1.0)
+    assert any("share is the least that moves" in note for note in release.notes)
+    alike = hm.read({**rows, "age": [30] * 40}, schema=people.schema)
+    calm = hm.mask(alike, M.RecordSwap("area", share=0.1, k=3, risk="age")).steps[0]["facts"]
+    assert calm["standing_out_share"] == 0
+    assert 0.1 <= calm["swapped_share"] <= 0.2
+
+
+def test_local_suppression_takes_the_highest_k_that_anybody_demands():
+    # Three of a town and six of another; somebody of the three demands six.
+    rows = {"town": ["a"] * 3 + ["b"] * 6, "own": [6] + [2] * 8}
+    people = hm.read(
+        rows,
+        schema={"columns": {"town": "quasi"}, "policy": {"k": "own"}},
+    )
+    with pytest.raises(hm.errors.UnsatisfiableError) as refused:
+        hm.mask(people, M.LocalSuppression(k=3))
+    assert "the highest k that anybody demands" in str(refused.value.advice)
+    release = hm.mask(people, M.LocalSuppression(k=6))
+    assert "not used" in release.steps[0]["facts"]["own_k"]
