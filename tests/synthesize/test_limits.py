@@ -362,7 +362,7 @@ def test_more_intervals_than_whole_numbers(method):
     )
     assert set(made.to_arrow()["kids"].to_pylist()) == {0}
     table = parents([{"sex": "m", "kids": {"from": 1}}])
-    made = hm.synthesize(table, method, epsilon="0.1", domains=domains).to_arrow()
+    made = hm.synthesize(table, method, epsilon=3, domains=domains).to_arrow()
     assert {one["kids"] for one in made.to_pylist() if one["sex"] == "m"} == {0}
 
 
