@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 _ADDRESS = re.compile(
     r"([a-z][a-z0-9+.-]*:/{1,2}[^\s:/@]*):\S*@|([^\s:/@'\"]+):(?!/)[^\s'\"]+@", re.I
 )
+_BITS = 128  # of a whole number that is written out
 _SETTING = re.compile(r"\b((?:ssl)?password|passwd|pwd)=[^\s&'\"]+", re.I)
 
 
@@ -107,7 +108,14 @@ class ParameterError(InputError):
 
     def __init__(self, name: str, value: object, allowed: str) -> None:
         self.name, self.value, self.allowed = name, value, allowed
-        super().__init__(f"{name} = {value!r} is not possible: give {allowed}.")
+        super().__init__(f"{name} = {_short(value)} is not possible: give {allowed}.")
+
+
+def _short(value: object) -> str:
+    """What was given; 1e308 may have become a whole number of 309 digits."""
+    if isinstance(value, int) and value.bit_length() > _BITS:
+        return f"a number of about {round(value.bit_length() * 0.30103)} digits"
+    return repr(value)
 
 
 class NotObservedError(InputError, KeyError):

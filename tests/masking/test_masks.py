@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pytest
 
 import halfmask as hm
-from halfmask.errors import InputError, ParameterError, SchemaError
+from halfmask.errors import InputError, ParameterError, SchemaError, UnsatisfiableError
 from halfmask.masking.mask import known_masks, metavar, read_step
 from halfmask.masking.run import read_like
 
@@ -452,3 +452,41 @@ def test_cells_of_a_cloak_become_a_map():
     assert min(x for x, _ in ring) <= -1.6 <= max(x for x, _ in ring)
     assert min(y for _, y in ring) <= 48.1 <= max(y for _, y in ring)
     assert ring[0] == ring[-1]
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        ("hybrid pay k=100000", "^hybrid: no group of 100,000 people"),
+        ("local-suppression k=5000", r"^local-suppression: \d+ people are fewer than k = 5,000:"),
+        (
+            "cloak lat longitude=lon k=5000",
+            r"^cloak: .* people with a place \(\d+\) than k.*lower k",
+        ),
+        ("noise pay level=1e308", "^level = .{1,40} is not possible"),
+        (f"noise pay level={10**308}", "^level = a number of about 308 digits is not possible"),
+        ("randomize job epsilon=1000000", "above 0 to 20"),
+        ("round x1 x2 x3 base=2", "^round: columns 'x1', 'x2', 'x3' are not in the table, which"),
+    ],
+)
+def test_refusals_say_who_refuses_and_what_to_do(people, step, words):
+    with pytest.raises((InputError, UnsatisfiableError), match=words) as caught:
+        hm.mask(people, step)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_what_never_leaves_is_named_for_each_reason():
+    data = {"age": [1, 2], "w": [1, 2]}
+    people = hm.read(data, schema={"columns": {"age": "quasi", "w": "drop"}})
+    with pytest.raises(SchemaError, match="is dropped"):
+        hm.mask(people, "round w base=2")
+
+
+def test_the_note_of_no_guarantee_fits_what_steps_claim():
+    people = hm.read({"age": [1, 1, 2, 2]}, schema={"age": "quasi"})
+    release = hm.mask(people, "local-suppression k=2")
+    assert release.statement["claimed"]
+    assert any("is claimed but what the steps claim" in note for note in release.notes)
+    plain = hm.mask(people, "round age base=1")
+    assert not plain.statement["claimed"]
+    assert any("No formal guarantee is claimed:" in note for note in plain.notes)

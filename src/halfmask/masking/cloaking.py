@@ -143,7 +143,10 @@ def _refuse_few(owner: Ints, need: Ints) -> Ints:
     """Whose places are, numbered without gaps; refuses fewer people than somebody asks for."""
     held = np.bincount(owner) > 0
     if np.count_nonzero(held) < need.max():
-        raise UnsatisfiableError("cloak: there are fewer people than somebody asks for.")
+        raise UnsatisfiableError(
+            f"cloak: there are fewer people with a place ({np.count_nonzero(held):,}) than k or "
+            "than somebody asks for: lower k, or leave such people out."
+        )
     return owner if held.all() else (np.cumsum(held) - 1)[owner]
 
 

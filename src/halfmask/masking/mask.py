@@ -428,11 +428,12 @@ def require_fit(mask: MaskStep, table: Table) -> None:
         SchemaError: with all that is wrong.
     """
     names = table.arrow.column_names
-    faults = [
-        f"{mask.name}: column '{name}' is not in the table, which has {quote_names(names)}."
-        for name in dict.fromkeys(mask.reads)
-        if name not in names
-    ]
+    absent = [name for name in dict.fromkeys(mask.reads) if name not in names]
+    faults = []
+    if absent:
+        said = ", ".join(f"'{name}'" for name in absent)
+        said = f"columns {said} are" if absent[1:] else f"column {said} is"
+        faults.append(f"{mask.name}: {said} not in the table, which has {quote_names(names)}.")
     if not faults:
         faults = [*_private(mask, table), *_kinds(mask, table)]
     if not faults:
@@ -445,8 +446,8 @@ def _private(mask: MaskStep, table: Table) -> list[str]:
     if getattr(mask, "identifiers", False):
         return []
     return [
-        f"{mask.name}: column '{name}' never leaves (it identifies, or holds people's demands): "
-        "mask columns that do."
+        f"{mask.name}: column '{name}' never leaves (it identifies, is dropped, or holds people's "
+        "demands): mask columns that do."
         for name in mask.changes
         if name in table.schema.private
     ]

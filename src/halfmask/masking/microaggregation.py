@@ -94,8 +94,8 @@ class Microaggregate(MaskStep):
         """Group the rows and aggregate them."""
         return self._outcome(self.grouped(rows))
 
-    def grouped(self, rows: Rows) -> Grouped:
-        """The columns, and which rows stand in a group."""
+    def grouped(self, rows: Rows, step: str = "microaggregate") -> Grouped:
+        """The columns, and which rows stand in a group; ``step`` is whom a refusal names."""
         columns = [_read(rows, name) for name in self.columns]
         group = np.full(len(rows), -1, np.int64)
         need = _needs(rows, self.k)
@@ -108,8 +108,8 @@ class Microaggregate(MaskStep):
             count = int(group.max()) + 1
         if not count:
             raise UnsatisfiableError(
-                f"microaggregate: no group of {self.k} people can be formed: the rows are too few,"
-                " or somebody asks for a k above their number. Lower k, or leave such people out."
+                f"{step}: no group of {self.k:,} people can be formed: the rows are too few, or"
+                " somebody asks for a k above their number. Lower k, or leave such people out."
             )
         return Grouped(columns, group, count)
 

@@ -371,13 +371,14 @@ def _array(matrix: Any) -> Floats:
 def _require_stochastic(chances: Floats) -> None:
     if chances.ndim != 2 or chances.shape[0] != chances.shape[1] or not len(chances):
         shape = " x ".join(map(str, chances.shape))
-        raise ParameterError("matrix", shape, "as many columns as rows")
+        raise InputError(f"pram: the matrix is {shape}: give as many columns as rows.")
     wrong = (np.abs(chances.sum(axis=1) - 1) > _SUM) | (chances < 0).any(axis=1)
     wrong |= ~np.isfinite(chances).all(axis=1)
     if wrong.any():
         where = ", ".join(str(i + 1) for i in np.flatnonzero(wrong)[:5])
-        raise ParameterError(
-            "matrix", f"rows {where}", "rows of probabilities from 0 to 1 that add up to 1"
+        raise InputError(
+            f"pram: rows {where} of the matrix are not possible: give rows of probabilities from 0 "
+            "to 1 that add up to 1."
         )
 
 

@@ -67,12 +67,7 @@ class Randomize(MaskStep):
     )
 
     column: str = field(metadata=one_column())
-    epsilon: float = field(metadata=number(0, MOST))
-
-    def require(self) -> None:
-        """Demand an epsilon above 0."""
-        if not self.epsilon > 0:
-            raise ParameterError("epsilon", self.epsilon, f"above 0, at most {MOST}")
+    epsilon: float = field(metadata=number(0, MOST, open_low=True))
 
     def faults(self, table: Table) -> list[str]:
         """That the schema lists the answers."""

@@ -30,7 +30,12 @@ from halfmask.models.needs import (
 from halfmask.models.verdict import Model, require_whole
 from halfmask.release.candidate import MaskedCandidate
 from halfmask.release.demands import SET_ASIDE, state_demands
-from halfmask.release.doors.masked import AnatomyClaim, drawn_copies, with_true_values
+from halfmask.release.doors.masked import (
+    AnatomyClaim,
+    PseudonymClaim,
+    drawn_copies,
+    with_true_values,
+)
 from halfmask.release.doors.responses import refuse_true_answers
 from halfmask.release.files import read_document
 from halfmask.release.partition import Perturbation
@@ -120,7 +125,7 @@ def mask(
     done = _applied(table, chosen, random, sampler)
     _require_kept(done, table, promises, len(promises) - named)
     linked = linkage_rate(table, done.rows, done.source, random)
-    notes = [*done.notes, *_notes(promises, seed, randomized)]
+    notes = [*done.notes, *_notes(promises, seed, randomized, done.claims)]
     return seal(
         MaskedCandidate(
             table=table,
@@ -306,12 +311,15 @@ def _require_kept(done: _Done, table: Table, models: Sequence[Model], own: int) 
     )
 
 
-def _notes(models: Sequence[Model], seed: int | None, randomized: Sequence[str]) -> list[str]:
+def _notes(
+    models: Sequence[Model], seed: int | None, randomized: Sequence[str], claims: Sequence[Any]
+) -> list[str]:
     notes = []
     if not models and not randomized:
-        notes.append(
-            "No formal guarantee is claimed: the figures speak of the attacks that were tried."
-        )
+        formal = any(not isinstance(one, PseudonymClaim) for one in claims)
+        none = "No formal guarantee is claimed"
+        start = f"{none} but what the steps claim" if formal else none
+        notes.append(f"{start}: the figures speak of the attacks that were tried.")
     if seed is not None:
         notes.append(
             "The draws came from a seed: whoever knows it can undo them. Leave it out of tables "

@@ -92,7 +92,9 @@ class LocalSuppression(MaskStep):
         names = self._names(rows.table)
         owner, people = rows.people()
         if people < self.k:
-            raise UnsatisfiableError(f"local-suppression: {people:,} people are fewer than k.")
+            raise UnsatisfiableError(
+                f"local-suppression: {people:,} people are fewer than k = {self.k:,}: lower k."
+            )
         encoded = [rows.table.encode(name) for name in names]
         codes = np.array([one.codes.astype(np.int64) for one in encoded]).T
         empty = np.array([one.codes >= len(one.values.drop_null()) for one in encoded]).T

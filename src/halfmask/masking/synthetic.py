@@ -390,7 +390,7 @@ class Hybrid(MaskStep):
 
     def apply(self, rows: Rows) -> Outcome:
         """Group the rows and turn each group around its middle."""
-        grouped = Microaggregate(self.columns, self.k).grouped(rows)
+        grouped = Microaggregate(self.columns, self.k).grouped(rows, self.name)
         block = np.array([np.where(one.there, one.values, 0.0) for one in grouped.columns]).T
         made = _turned(block, grouped.group, rows.random)
         out = {}
