@@ -14,7 +14,7 @@ from halfmask.errors import InternalError, PrivacyError, UnsatisfiableError
 from halfmask.masking.run import read_like
 from halfmask.release import seal
 from halfmask.release.candidate import MaskedCandidate
-from halfmask.release.doors.masked import PseudonymClaim
+from halfmask.release.doors.claims import PseudonymClaim
 
 M = hm.masks
 KEY = b"sixteen bytes ok"

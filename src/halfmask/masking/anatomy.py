@@ -18,7 +18,7 @@ import pyarrow as pa
 from halfmask.errors import InputError, UnsatisfiableError
 from halfmask.masking.mask import MaskStep, MaskWords, Outcome, anything, one_column, register_mask
 from halfmask.models.verdict import whole_number
-from halfmask.release.doors.masked import AnatomyClaim, BucketClaim
+from halfmask.release.doors.claims import AnatomyClaim, BucketClaim
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

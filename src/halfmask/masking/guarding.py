@@ -30,7 +30,7 @@ from halfmask.masking.mask import (
 from halfmask.models.exact import at_most, fraction
 from halfmask.models.guarding import GuardingNodes, declared_tree, values_below
 from halfmask.models.verdict import number
-from halfmask.release.doors.masked import GuardClaim
+from halfmask.release.doors.claims import GuardClaim
 from halfmask.table.hierarchy import TOP, canonical, flat
 from halfmask.table.values import is_text
 

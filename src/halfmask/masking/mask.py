@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.dp.sampling import Sampler
-    from halfmask.release.doors.masked import Claim
+    from halfmask.release.doors.claims import Claim
     from halfmask.table.table import Table
 
 Takes = Literal["numbers", "ordered", "dates", "anything"]

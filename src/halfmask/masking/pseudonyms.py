@@ -27,7 +27,8 @@ from halfmask.masking.mask import (
     secret,
     secret_place,
 )
-from halfmask.release.doors.masked import PseudonymClaim, refuse_beside
+from halfmask.release.doors.claims import PseudonymClaim
+from halfmask.release.doors.masked import refuse_beside
 from halfmask.release.files import folder_lock, private_file
 from halfmask.release.pseudonyms import key_bytes, keyed_tokens
 

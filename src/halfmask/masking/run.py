@@ -30,12 +30,8 @@ from halfmask.models.needs import (
 from halfmask.models.verdict import Model, require_whole
 from halfmask.release.candidate import MaskedCandidate
 from halfmask.release.demands import SET_ASIDE, state_demands
-from halfmask.release.doors.masked import (
-    AnatomyClaim,
-    PseudonymClaim,
-    drawn_copies,
-    with_true_values,
-)
+from halfmask.release.doors.claims import AnatomyClaim, PseudonymClaim, drawn_copies
+from halfmask.release.doors.masked import with_true_values
 from halfmask.release.doors.responses import refuse_true_answers
 from halfmask.release.files import read_document
 from halfmask.release.partition import Perturbation

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from halfmask.errors import UnsatisfiableError
 from halfmask.masking.mask import MaskStep, MaskWords, Outcome, register_mask, some_columns
 from halfmask.models.verdict import whole_number, word
-from halfmask.release.doors.masked import WildcardAnonymity
+from halfmask.release.doors.claims import WildcardAnonymity
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

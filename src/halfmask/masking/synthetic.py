@@ -34,7 +34,7 @@ from halfmask.masking.mask import (
 from halfmask.masking.microaggregation import Microaggregate
 from halfmask.masking.numbers import Numbers, numbers_in
 from halfmask.models.verdict import whole_number
-from halfmask.release.doors.masked import DrawClaim
+from halfmask.release.doors.claims import DrawClaim
 from halfmask.table.values import is_number
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from halfmask.models.verdict import Model
     from halfmask.release.demand_watch import DemandWatch
     from halfmask.release.demands import DemandsChoice
-    from halfmask.release.doors.masked import Claim
+    from halfmask.release.doors.claims import Claim
     from halfmask.release.doors.series import SeriesLedger
     from halfmask.release.partition import Perturbation, RowPartition
     from halfmask.release.recoding import Recoding

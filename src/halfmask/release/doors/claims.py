@@ -1,0 +1,369 @@
+"""What a masking step claims of the rows that leave, found again by code it does not share.
+
+Each claim holds its rows, and refuses where they are not what the step says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from halfmask.errors import InternalError, PrivacyError
+from halfmask.release.doors.responses import ResponseClaim
+from halfmask.release.labels import encode_labels
+from halfmask.table.hierarchies.arx_csv import Csv
+from halfmask.table.hierarchies.tree import Tree
+from halfmask.table.hierarchy import TOP, canonical, flat
+from halfmask.table.table import encode_column
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from halfmask.table.table import Table
+
+    Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class WildcardAnonymity:
+    """Claims that everybody shares ``columns`` with ``k`` people, a blank cell read as stated."""
+
+    k: int
+    columns: tuple[str, ...]
+    reading: str
+
+    @property
+    def words(self) -> str:
+        """What is claimed."""
+        how = "a value of its own" if self.reading == "value" else "matching any value"
+        names = ", ".join(f"'{name}'" for name in self.columns)
+        return f"k-anonymity of {names} with k = {self.k}, a blank cell counting as {how}"
+
+    def hold(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
+        """Demand it of the rows that leave."""
+        gone = [name for name in self.columns if name not in rows.arrow.column_names]
+        if gone:
+            raise InternalError("A column that a step speaks of does not leave.")
+        codes = [encode_column(rows.arrow[name]) for name in self.columns]
+        people = _people(rows)
+        block = np.array([one.codes for one in codes]).T.astype(np.int64)
+        blank = np.array([one.codes >= len(one.values.drop_null()) for one in codes]).T
+        short = np.flatnonzero(_sharing(block, people) < self.k)
+        if len(short) and self.reading == "any":
+            # Matches through blanks are counted in rows, so each person must have one.
+            if people is not None and len(np.unique(people)) < len(people):
+                raise _broken(self, len(short))
+            short = short[_matches(block, blank, short) < self.k]
+        if len(short):
+            raise _broken(self, len(short))
+
+
+def _broken(claim: WildcardAnonymity, rows: int) -> PrivacyError:
+    return PrivacyError(
+        f"{rows:,} rows would leave with fewer than {claim.k} like them: a later step undid the "
+        "local suppression. Suppress last."
+    )
+
+
+def _people(rows: Table) -> Ints | None:
+    person = rows.schema.person
+    return None if person is None else rows.encode(person).codes.astype(np.int64)
+
+
+def _sharing(block: Ints, people: Ints | None) -> Ints:
+    """Per row, how many people have the same codes, by sorting."""
+    group = _numbered(block, range(block.shape[1]))
+    if people is None:
+        return np.bincount(group)[group]
+    many = int(people.max(initial=0)) + 1
+    pairs = np.unique(group * many + people)
+    return np.bincount(pairs // many)[group]
+
+
+def _numbered(block: Ints, columns: Sequence[int]) -> Ints:
+    """Per row a number, the same where rows agree on the columns; column by column, exactly."""
+    group = np.zeros(len(block), np.int64)
+    size = 1
+    for c in columns:
+        wide = int(block[:, c].max(initial=0)) + 1
+        if size > 2**62 // wide:  # numbered anew before they outgrow their type
+            group = np.unique(group, return_inverse=True)[1].reshape(-1)
+            size = int(group.max(initial=0)) + 1
+        group = group * wide + block[:, c]
+        size *= wide
+    return np.unique(group, return_inverse=True)[1].reshape(-1)
+
+
+def _matches(block: Ints, blank: NDArray[np.bool_], short: Ints) -> Ints:
+    """For rows ``short``, how many rows agree with them where both show something.
+
+    Rows are put together by what they leave blank; between two such patterns, rows are matched on
+    the columns that both show.
+    """
+    pattern = blank @ (1 << np.arange(blank.shape[1], dtype=np.int64))
+    found = np.zeros(len(block), np.int64)
+    wanted = np.zeros(len(block), dtype=bool)
+    wanted[short] = True
+    kinds, place = np.unique(pattern, return_inverse=True)
+    members = [np.flatnonzero(place.reshape(-1) == i) for i in range(len(kinds))]
+    for a, mine in zip(kinds.tolist(), members, strict=True):
+        mine = mine[wanted[mine]]
+        if not len(mine):
+            continue
+        for b, theirs in zip(kinds.tolist(), members, strict=True):
+            shown = [c for c in range(block.shape[1]) if not (a | b) >> c & 1]
+            if not shown:
+                found[mine] += len(theirs)
+                continue
+            both = np.concatenate([mine, theirs])
+            ids = _numbered(block[both], shown)
+            counts = np.bincount(ids[len(mine) :], minlength=int(ids.max()) + 1)
+            found[mine] += counts[ids[: len(mine)]]
+    return found[short]
+
+
+@dataclass(frozen=True, slots=True)
+class AnatomyClaim:
+    """Claims that a sensitive column leaves apart, by groups of at least ``l`` values."""
+
+    l: int  # noqa: E741 - the literature's name
+    column: str
+    group: str
+
+    @property
+    def words(self) -> str:
+        """What is claimed."""
+        return (
+            f"no value of '{self.column}' makes up more than 1 in {self.l} rows of a group, and "
+            "groups are all that joins it to the rows"
+        )
+
+    def hold(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
+        """Demand it of the rows and the table beside them."""
+        beside = tables.get(self.column)
+        names = rows.arrow.column_names
+        if beside is None or self.column in names or self.group not in names:
+            raise InternalError("A sensitive column would leave beside its rows.")
+        groups = rows.arrow[self.group].to_numpy()
+        if beside.column_names != [self.group, self.column, "count"]:
+            raise InternalError("The table of sensitive values has other columns than it should.")
+        sizes = np.bincount(groups, minlength=int(groups.max(initial=-1)) + 1)
+        totals = np.zeros_like(sizes)
+        owner, count = beside[self.group].to_numpy(), beside["count"].to_numpy()
+        if len(owner) and (owner.min() < 0 or owner.max() >= len(sizes)):
+            raise PrivacyError("A later step took rows of a group away: use Anatomy last.")
+        np.add.at(totals, owner, count)
+        if not np.array_equal(totals, sizes):
+            raise PrivacyError("A later step took rows of a group away: use Anatomy last.")
+        if np.any(count * self.l > sizes[owner]):
+            raise InternalError(f"A group has fewer than {self.l} values; nothing was released.")
+
+
+@dataclass(frozen=True, slots=True)
+class BucketClaim(AnatomyClaim):
+    """Claims that the values of a column stand in random order inside buckets of ``l`` values."""
+
+    @property
+    def words(self) -> str:
+        """What is claimed."""
+        return (
+            f"no value of '{self.column}' makes up more than 1 in {self.l} rows of a bucket, "
+            "inside which rows and values stand in random order"
+        )
+
+    def hold(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
+        """Demand it of the rows that leave."""
+        if not {self.column, self.group} <= set(rows.arrow.column_names):
+            raise InternalError("A column of buckets does not leave.")
+        block = np.array(
+            [encode_column(rows.arrow[name]).codes for name in (self.group, self.column)]
+        ).T.astype(np.int64)
+        together, sizes = _sharing(block, None), _sharing(block[:, :1], None)
+        if np.any(together * self.l > sizes):
+            raise PrivacyError(
+                f"A value would make up more than 1 in {self.l} rows of a bucket: a later step "
+                "took rows or values away. Bucketize last."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class PseudonymClaim:
+    """Claims that a column that identifies leaves as tokens, none of them one of its values.
+
+    ``vault`` is the private file that ties them to these, where there is one.
+    """
+
+    column: str
+    vault: Path | None = field(default=None, repr=False)
+
+    @property
+    def words(self) -> str:
+        """What is claimed; next to nothing."""
+        return f"tokens in place of '{self.column}', which are not anonymous"
+
+    def hold(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
+        """Demand that no value is told."""
+        tokens = pc.drop_null(pc.unique(rows.arrow[self.column]))
+        told = encode_labels(original.arrow[self.column]).dictionary
+        same = not pa.types.is_string(tokens.type)
+        if not same:
+            lengths = pc.unique(pc.binary_length(tokens))  # texts of other lengths are other texts
+            told = told.filter(pc.is_in(pc.binary_length(told), value_set=lengths))
+            same = pc.any(pc.is_in(tokens, value_set=told)).as_py()
+        if same:
+            raise InternalError(f"Column {self.column!r} would leave as it was; nothing leaves.")
+
+
+@dataclass(frozen=True, slots=True)
+class DrawClaim:
+    """Claims that a column, and its further draws ``copies``, show nothing that few people hold."""
+
+    column: str
+    copies: tuple[str, ...]
+    k: int
+
+    @property
+    def words(self) -> str:
+        """What is claimed."""
+        return (
+            f"'{self.column}' is drawn: it shows no category that fewer than {self.k} people hold, "
+            "and no number beyond which fewer stand"
+        )
+
+    def hold(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
+        """Demand it of every draw, by the original column."""
+        true = encode_column(original.arrow[self.column])
+        owner = _people(original)
+        block = true.codes[:, None].astype(np.int64)
+        held = np.zeros(len(true.values), np.int64)
+        held[true.codes] = _sharing(block, owner)
+        for name in (self.column, *self.copies):
+            if name not in rows.arrow.column_names:
+                raise InternalError("A draw of a column does not leave.")
+            shown = pc.drop_null(pc.unique(rows.arrow[name]))
+            if pa.types.is_dictionary(shown.type):
+                shown = shown.dictionary_decode()
+            values = true.values.drop_null()
+            if _on_a_line(values.type):
+                lasting = self._within(original, owner, shown, true)
+            else:
+                places = pc.index_in(shown.cast(values.type), value_set=values)
+                lasting = not places.null_count and bool((held[places.to_numpy()] >= self.k).all())
+            if not lasting:
+                raise PrivacyError(
+                    f"Column '{name}' would show values that fewer than {self.k} people hold: let "
+                    "no other step change a column that is drawn."
+                )
+
+    def _within(self, original: Table, owner: Ints | None, shown: pa.Array, true: Any) -> bool:
+        """Whether ``k`` people stand at or beyond the lowest and the highest number shown.
+
+        A declared order does not change what is a number.
+        """
+        if not len(shown):
+            return True
+        owner = np.arange(len(original)) if owner is None else owner
+        values = true.values.cast(shown.type, safe=False)
+        extremes = pc.min_max(shown)
+        for beyond, edge in ((pc.less_equal, "min"), (pc.greater_equal, "max")):
+            far = pc.fill_null(beyond(values, extremes[edge]), fill_value=False)
+            at = np.asarray(far, dtype=bool)[true.codes]
+            if len(np.unique(owner[at])) < self.k:
+                return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class GuardClaim:
+    """Claims that no label of a column tells its person's guarded values beyond the chance p."""
+
+    column: str
+    guard: str
+    p: float
+
+    @property
+    def words(self) -> str:
+        """What is claimed."""
+        return (
+            f"of the values that a label of '{self.column}' can stand for, and of the rows of "
+            f"people who guard nothing, at most the share {self.p:g} is what its person guards"
+        )
+
+    def hold(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
+        """Demand it of every label beside every node, by declared values and rows shown as is."""
+        if not {self.column, self.guard} <= set(rows.arrow.column_names):
+            raise InternalError("A column of guarded values does not leave.")
+        pairs = pa.table(
+            {
+                "label": encode_labels(rows.arrow[self.column]).cast(pa.string()),
+                "node": encode_labels(rows.arrow[self.guard]).cast(pa.string()),
+            }
+        )
+        seen = pairs.filter(pc.and_(*(pc.is_valid(one) for one in pairs.columns)))
+        shown = original.arrow.filter(pc.is_null(original.arrow[self.guard]))[self.column]
+        each = pc.value_counts(shown.drop_null()).to_pylist()
+        held = {canonical(one["values"]): int(one["counts"]) for one in each}
+        nodes = {canonical(one) for one in pc.unique(seen["node"]).to_pylist()}
+        meaning = _meanings(original, self.column, held.keys() | (nodes - {TOP}))
+        limit = Fraction(str(self.p))
+        for one in seen.group_by(["label", "node"]).aggregate([]).to_pylist():
+            label, node = (meaning.get(one[side], frozenset()) for side in ("label", "node"))
+            for weigh in (lambda value: held.get(value, 0), lambda _: 1):
+                part, whole = (sum(map(weigh, found)) for found in (label & node, label))
+                if (not label and limit < 1) or part > limit * whole:
+                    raise PrivacyError(
+                        f"A label of '{self.column}' would tell what its person guards: let no "
+                        "other step change that column."
+                    )
+
+
+def _meanings(table: Table, column: str, plain: set[str]) -> dict[str, frozenset[str]]:
+    """Which declared values each label of a hierarchy stands for; without one, of ``plain``."""
+    declared = table.schema.columns.get(column)
+    builder = None if declared is None else declared.hierarchy
+    if isinstance(builder, Tree | Csv):
+        leaves: list[object] = list(builder.leaves())
+        tree = builder.build(column, pa.array(leaves, pa.string()))
+    else:
+        leaves = list(plain)
+        tree = flat(leaves)
+    found: dict[str, set[str]] = {}
+    for level, labels in zip(tree.maps.tolist(), tree.labels, strict=True):
+        for value, place in zip(leaves, level, strict=True):
+            found.setdefault(canonical(labels[place]), set()).add(canonical(value))
+    return {label: frozenset(under) for label, under in found.items()}
+
+
+def _on_a_line(kind: pa.DataType) -> bool:
+    """Whether values of this type are drawn between those that people hold."""
+    return bool(
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_temporal(kind)
+    )
+
+
+def drawn_copies(claims: Sequence[Claim]) -> dict[str, str]:
+    """The further draws that steps claim, and the column that each is one of."""
+    found = [c for c in claims if isinstance(c, DrawClaim)]
+    return {copy: claim.column for claim in found for copy in claim.copies}
+
+
+Claim = (
+    WildcardAnonymity
+    | AnatomyClaim
+    | BucketClaim
+    | PseudonymClaim
+    | DrawClaim
+    | GuardClaim
+    | ResponseClaim
+)
