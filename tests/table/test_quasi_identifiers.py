@@ -107,7 +107,7 @@ def test_hashed_counters_decide_the_same(rows: list[tuple[object, ...]]) -> None
         for i, name in enumerate("ab")
     }
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(classes, "_COUNTERS", 0)
+        patch.setattr(classes, "COUNTERS", 0)
         assert set(search(columns, 2).sets) == brute_force(rows, "ab", 2)
 
 

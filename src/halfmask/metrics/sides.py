@@ -283,8 +283,10 @@ def sides(original: Table | Tuples, release: ReleasedRows | Table | Tuples) -> S
     schema.require_quasi()
     missing = [name for name in schema.quasi if name not in after.table.arrow.column_names]
     if len(missing) == len(schema.quasi):
+        named = ", ".join(map(repr, missing))
         raise SchemaError(
-            "The release has no quasi-identifier of the original: give the release of this table."
+            f"The release has no quasi-identifier of the original ({named}): give the release of "
+            "this table."
         )
     after = _with_stars(after, missing)
     rows = after.table.arrow
