@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels.compiler import (
-    bare,
-    constants,
-    integers,
-    kernel,
-    reals,
-    zeros,
-)
+from halfmask.kernels.compiler import bare, constants, integers, kernel, reals, zeros
 from halfmask.kernels.distance import distance
 from halfmask.kernels.divide import satisfied
 

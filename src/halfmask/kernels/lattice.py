@@ -16,15 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from halfmask.kernels import vectors
-from halfmask.kernels.compiler import (
-    Sparing,
-    ascend,
-    bare,
-    integers,
-    kernel,
-    reals,
-    zeros,
-)
+from halfmask.kernels.compiler import Sparing, ascend, bare, integers, kernel, reals, zeros
 from halfmask.kernels.distance import distances_from
 
 if TYPE_CHECKING:

@@ -10,14 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels.compiler import (
-    ascend,
-    bare,
-    integers,
-    kernel,
-    reals,
-    zeros,
-)
+from halfmask.kernels.compiler import ascend, bare, integers, kernel, reals, zeros
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

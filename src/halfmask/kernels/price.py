@@ -13,12 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels.compiler import (
-    bare,
-    kernel,
-    reals,
-    zeros,
-)
+from halfmask.kernels.compiler import bare, kernel, reals, zeros
 from halfmask.kernels.divide import Demands, satisfied
 
 if TYPE_CHECKING:

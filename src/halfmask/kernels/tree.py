@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels.compiler import (
-    bare,
-    integer_rows,
-    integers,
-    kernel,
-    reals,
-)
+from halfmask.kernels.compiler import bare, integer_rows, integers, kernel, reals
 from halfmask.kernels.distance import apart, distance
 
 if TYPE_CHECKING:
