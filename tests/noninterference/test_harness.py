@@ -7,21 +7,35 @@ that the guard is what is taken away here.
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
+import interference
 import numpy as np
 import pytest
-from interference import Count, compare_parts, compare_planned, compare_world
+from interference import (
+    Count,
+    Recorder,
+    _is_slow,
+    compare_parts,
+    compare_planned,
+    compare_world,
+)
 from planted import change_planted, make_world
 from questions import Grammar
 
+from halfmask.engines.duckdb import DuckDB, _database
 from halfmask.query import aggregate, final, run
 from halfmask.query.collect import collect
 from halfmask.query.planning import demands
 from halfmask.query.total import conversions, rows
 from halfmask.release import demand_watch as watched
 from halfmask.release.doors import answer
+
+# A world in which everybody has one row, and planted people state a k.
+PLAIN = next(s for s in range(1000, 1100) if (w := make_world(s)).demand == "k" and not w.several)
+SEVERAL = next(s for s in range(1000, 1100) if (w := make_world(s)).several and not _is_slow(w, s))
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
@@ -71,6 +85,109 @@ def test_a_demand_that_is_forgotten_is_found_under_one_plan(
     compare_planned(1000, 1, changes=6, count=count)
     assert count.found
     assert count.alike < count.asked
+
+
+def ask_one(monkeypatch: pytest.MonkeyPatch, sql: str, whole: float) -> Count:
+    """Ask one question in many worlds under one plan; one of ``whole`` goes the whole way."""
+
+    def ask(*_: object) -> str:
+        return sql
+
+    monkeypatch.setattr(Grammar, "_question", ask)
+    monkeypatch.setattr(interference, "WHOLE", whole)
+    count = Count()
+    compare_planned(PLAIN, 1, changes=24, count=count)
+    return count
+
+
+def test_a_note_is_found_under_one_plan_in_every_world_that_has_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What the engine gives tells the worlds apart; one whole way stands for all that are alike."""
+    made = run.candidate_of
+
+    def tell(plan: Any, groups: Any, *rest: Any, **more: Any) -> Any:
+        candidate = made(plan, groups, *rest, **more)
+        return replace(candidate, notes=(*candidate.notes, f"Left out: {groups.refused}."))
+
+    monkeypatch.setattr(run, "candidate_of", tell)
+    sql = "SELECT flag, COUNT(*) AS x0 FROM people WHERE score > 4 GROUP BY flag GUARANTEE k = 3"
+    count = ask_one(monkeypatch, sql, whole=1e9)
+    assert count.asked == 24
+    whole = count.asked - count.alike
+    assert 1 <= whole < len(count.found)
+    assert all("notes" in one.differs for one in count.found)
+
+
+def test_a_statement_that_fails_for_some_value_is_found_under_one_plan(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def bare(condition: Any, value: Any) -> Any:
+        return value
+
+    for module in (conversions, rows):
+        monkeypatch.setattr(module, "guard", bare)
+    sql = "SELECT SUM(CAST(code AS INT)) AS x0 FROM people GUARANTEE k = 3"
+    count = ask_one(monkeypatch, sql, whole=1e9)
+    assert count.alike
+    assert any("refused" in one.differs for one in count.found)
+
+
+def test_what_comes_past_the_engine_is_found_on_whole_ways_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Why one of ``WHOLE`` goes the whole way whatever the engine gives."""
+    made = run.candidate_of
+
+    def tell(plan: Any, *rest: Any, **more: Any) -> Any:
+        rows = rest[4]._slots["people"].rows
+        most = str(max(str(code) for code in rows["code"].to_pylist()))
+        candidate = made(plan, *rest, **more)
+        return replace(candidate, notes=(*candidate.notes, f"Last: {most[:40]}."))
+
+    monkeypatch.setattr(run, "candidate_of", tell)
+    sql = "SELECT flag, COUNT(*) AS x0 FROM people GROUP BY flag GUARANTEE k = 3"
+    count = ask_one(monkeypatch, sql, whole=1e9)
+    assert count.alike == count.asked
+    assert not count.found
+    count = ask_one(monkeypatch, sql, whole=1)
+    assert not count.alike
+    assert all("notes" in one.differs for one in count.found)
+    assert count.found
+
+
+def test_what_is_planned_once_gives_what_is_planned_for_these_rows_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A plan is kept while rows take the place of others: nothing of the first ones stays in it."""
+    repeat, compared = Recorder.repeat, []
+
+    def both(self: Recorder, step: Any, given: dict[str, str]) -> str:
+        found = repeat(self, step, {})
+        if not step[0]:
+            tables = {name: slot.rows for name, slot in self._slots.items()}
+            with closing(DuckDB(tables)) as fresh:
+                rows = fresh._connection.execute(step[1]).fetchall()
+            compared.append(found == repr(sorted(map(repr, rows))))
+        return found
+
+    monkeypatch.setattr(Recorder, "repeat", both)
+    database = _database()
+    database.execute("SET threads = 1")  # sums of floats depend on who comes first
+    try:
+        for seed in (PLAIN, SEVERAL):
+            compare_planned(seed, 2, changes=10, count=Count())
+    finally:
+        database.execute("RESET threads")
+    assert len(compared) > 40
+    assert all(compared)
+
+
+def test_what_is_refused_before_rows_are_read_is_one_comparison(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    count = ask_one(monkeypatch, "SELECT nope FROM people GUARANTEE k = 3", whole=1e9)
+    assert (count.asked, count.refused, count.alike) == (1, 1, 0)
 
 
 def test_nothing_that_left_out_people_hold_comes_from_the_engine() -> None:
