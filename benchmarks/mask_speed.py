@@ -1,11 +1,16 @@
 """How fast each mask is on a table of ten columns, and what masks lose on Adult.
 
 Run: python benchmarks/mask_speed.py [--rows 1000000] [--only rank-swap ...] [--no-adult]
+     python benchmarks/mask_speed.py --rows 250000 1000000 [--only rank-swap ...]
 
 Prints JSON: per mask the seconds of the whole verb (masking, figures, checks at the door) and those
 of the processor, after a run on few rows, so that nothing is compiled in them; and the most memory
 that the process held meanwhile beyond what it held before there was a table (on Linux), for a row
-of the table too: with twice the rows the bytes a row stay the same where memory is linear.
+of the table too.
+
+With several numbers of rows it prints memory alone: the most that each mask held at each size, in a
+process of its own, beyond what this held before there was a table; and how many times as much the
+most rows took as the fewest. Where memory is linear, it is not above how many times the rows are.
 
 The goals are 5 s each on a quiet machine, 60 s for groups of several columns and 10 s for record
 swapping. Machines differ, and other work slows them down, so each mask is also counted in units: a
@@ -23,6 +28,8 @@ import argparse
 import json
 import os
 import resource
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -170,6 +177,44 @@ def speed(rows: int, only: list[str]) -> list[dict[str, Any]]:
     return out
 
 
+def memory(sizes: list[int], only: list[str]) -> list[dict[str, Any]]:
+    """The most memory of each mask at each size, each in a process of its own, and their ratio."""
+    out = []
+    for place, step in enumerate(STEPS):
+        if only and step.name not in only:
+            continue
+        megabytes = {}
+        for rows in sizes:
+            words = [sys.executable, __file__, "--peak", str(place), "--rows", str(rows)]
+            done = subprocess.run(words, check=True, capture_output=True, text=True)  # noqa: S603
+            megabytes[rows] = round(int(done.stdout.split()[-1]) / 1e6)
+        few, many = min(sizes), max(sizes)
+        out.append(
+            {
+                "mask": step.name,
+                "stated": step.sentence,
+                "megabytes": megabytes,
+                "bytes_a_row": {
+                    rows: round(1e6 * held_ / rows) for rows, held_ in megabytes.items()
+                },
+                "times": round(megabytes[many] / megabytes[few], 2),
+                "rows_times": round(many / few, 2),
+            }
+        )
+        print(json.dumps(out[-1]), flush=True)
+    return out
+
+
+def peak(step: hm.masks.MaskStep, rows: int) -> int:
+    """The most memory that one mask holds, beyond what is held before there is a table."""
+    hm.mask(table(min(rows, 3_000)), step, seed=1)  # loads what is compiled
+    before = held("VmRSS")
+    people = table(rows)
+    forget_peak()
+    hm.mask(people, step, seed=1)
+    return held("VmHWM") - before
+
+
 def adult() -> dict[str, Any]:
     """What masks lose on Adult."""
     rows = _adult.complete_rows().select(list(EIGHT))
@@ -209,11 +254,20 @@ def numbers() -> hm.Table:
 def main() -> None:
     """Run the masks and print what they took."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000])
+    parser.add_argument("--peak", type=int, help="the most bytes of the mask of this number")
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--no-adult", action="store_true")
     given = parser.parse_args()
-    found: dict[str, Any] = {"rows": given.rows, "masks": speed(given.rows, given.only)}
+    if given.peak is not None:
+        print(peak(STEPS[given.peak], given.rows[0]))
+        return
+    if len(given.rows) > 1:
+        masks = memory(given.rows, given.only)
+        print(json.dumps({"rows": given.rows, "most_times": max(one["times"] for one in masks)}))
+        return
+    (rows,) = given.rows
+    found: dict[str, Any] = {"rows": rows, "masks": speed(rows, given.only)}
     if not given.only and not given.no_adult and _adult.found() is not None:
         found["adult"] = adult()
     found["gigabytes"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 2)

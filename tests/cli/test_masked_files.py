@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
+
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
 import pytest
+
+import halfmask as hm
 
 MASKED = ("--step", "suppress age", "--step", "local-suppression k=3", "--k", 3)
 
@@ -51,3 +59,139 @@ def test_what_a_masked_file_says_writes_over_no_schema_of_another_table(people, 
     assert found.code == 1
     assert "schema file of another table" in found.err
     assert not (people / "other.csv").exists()
+
+
+# Cells are missing before a step blanks others: only the record tells which way they are read.
+PARTLY = """town,job,ill
+a,x,0
+a,x,1
+a,x,2
+a,y,0
+b,x,1
+b,x,2
+b,x,0
+,x,1
+,x,2
+,x,3
+c,,0
+"""
+SUPPRESSED = {
+    "value": ("--step", "local-suppression k=3", "--k", "3"),
+    "any": ("--step", "local-suppression k=3 reading=any"),
+}
+
+
+@pytest.fixture
+def partly(tmp_path, monkeypatch):
+    """Eleven people; four cells of theirs are missing, three stand alone."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.csv").write_text(PARTLY)
+    roles = {"town": "quasi", "job": "quasi", "ill": "sensitive"}
+    (tmp_path / "p.toml").write_text(
+        "".join(f'[columns.{name}]\nrole = "{role}"\n' for name, role in roles.items())
+    )
+    return tmp_path
+
+
+def smallest_class(path):
+    """By the rows as they stand in the file, a blank cell a value of its own."""
+    table = (
+        pq.read_table(path)
+        if path.suffix == ".parquet"
+        else pc.read_csv(path, convert_options=AS_TEXT)
+    )
+    held = zip(*(table[name].to_pylist() for name in ("town", "job")), strict=True)
+    return min(Counter(held).values())
+
+
+AS_TEXT = pc.ConvertOptions(
+    column_types={"town": pa.string(), "job": pa.string()}, strings_can_be_null=True
+)
+
+
+@pytest.mark.parametrize("file", ["r.csv", "r.parquet", "r.arrow"])
+@pytest.mark.parametrize("reading", ["value", "any"])
+def test_all_verbs_tell_one_smallest_class_of_a_suppressed_file(partly, halfmask, reading, file):
+    made = halfmask("mask", "p.csv", *SUPPRESSED[reading], "-o", file, "--report", "r.json")
+    assert made.code == 0
+    told = json.loads((partly / "r.json").read_text())["risk"]
+    checked = halfmask("check", file, "--json").json()
+    assessed = halfmask("assess", file, "--json").json()
+    compared = halfmask("compare", "p.csv", file, "--no-learn", "--json").json()
+    names = ("smallest", "highest_risk", "mean_risk")
+    assert told == {name: checked[name] for name in names}
+    assert told == {name: assessed[name] for name in names}
+    assert told == {name: compared[name] for name in names}
+    if not file.endswith(".arrow"):
+        assert told["smallest"] == smallest_class(partly / file)
+    assert told["highest_risk"] == 1 / told["smallest"]
+    assert (told["smallest"] >= 3) == (reading == "value")
+    assert not compared["made_up"]
+    shown = [one for one in compared["findings"] if one["name"] == "smallest class, people"]
+    assert [one["after"]["value"] for one in shown] == [told["smallest"]]
+
+
+@pytest.mark.parametrize("file", ["r.csv", "r.parquet"])
+@pytest.mark.parametrize("reading", ["value", "any"])
+def test_terminal_and_page_tell_it_too(partly, halfmask, reading, file):
+    report = ("--report", "r.html")
+    made = halfmask("mask", "p.csv", *SUPPRESSED[reading], "-o", file, *report)
+    least = {"value": "3", "any": "1"}[reading]
+    risk = {"value": "33.3%", "any": "100.0%"}[reading]
+    compared = halfmask("compare", "p.csv", file, "--no-learn", "-o", "c.html")
+    for text in (made.out, compared.out):
+        (line,) = (one for one in text.splitlines() if "smallest class, people" in one)
+        assert line.split("│")[-2].strip() == least
+        (line,) = (one for one in text.splitlines() if "highest risk (prosecutor)" in one)
+        assert line.split("│")[-2].strip() == risk
+    page = " ".join((partly / "r.html").read_text().split())
+    assert f"<dt>smallest class, people</dt><dd>{least}</dd>" in page
+    page = " ".join((partly / "c.html").read_text().split())
+    assert f"<dt>smallest class, people</dt><dd>1 → {least}</dd>" in page
+    assert f"<dt>highest risk (prosecutor)</dt><dd>100.0% → {risk}</dd>" in page
+
+
+def test_a_release_in_memory_says_it_as_its_file_does(partly):
+    people = hm.read("p.csv")
+    release = hm.mask(people, hm.masks.LocalSuppression(3), models=[hm.KAnonymity(3)])
+    found = hm.compare(people, release, learn=False)
+    assert (found.made_up, found.smallest) == (False, 3)
+    # Without a record a missing cell is what it is in the original.
+    assert hm.compare(people, hm.read(release.to_arrow()), learn=False).made_up
+
+
+@pytest.mark.parametrize("reading", ["value", "any"])
+def test_what_local_suppression_claims_is_checked_by_its_own_rule(partly, halfmask, reading):
+    halfmask("mask", "p.csv", *SUPPRESSED[reading], "-o", "r.csv")
+    checked = halfmask("check", "r.csv", "--json")
+    (claim,) = checked.json()["claims"]
+    assert (checked.code, claim["holds"], claim["failing_rows"]) == (0, True, 0)
+    how = {"value": "a value of its own", "any": "matching any value"}[reading]
+    assert claim["claim"].endswith(how)
+    # A row that matches nobody, and a record without the hash that would tell.
+    with (partly / "r.csv").open("a") as stream:
+        stream.write('"z","z",0\n')
+    record = (partly / "r.toml").read_text().splitlines()
+    (partly / "r.toml").write_text("\n".join(one for one in record if "sha256" not in one))
+    checked = halfmask("check", "r.csv", "--json")
+    assert (checked.code, checked.json()["claims"][0]["failing_rows"]) == (2, 1)
+    if reading == "any":
+        assert "Not kept: what local suppression claims" in halfmask("check", "r.csv").err
+
+
+def test_a_record_that_speaks_otherwise_of_blank_cells_is_refused(partly, halfmask):
+    halfmask("mask", "p.csv", *SUPPRESSED["any"], "-o", "r.csv")
+    text = (partly / "r.toml").read_text()
+    (partly / "r.toml").write_text(text.replace('reading = "any"', 'reading = "some"'))
+    found = halfmask("check", "r.csv")
+    assert (found.code, "speaks of blank cells" in found.err) == (1, True)
+
+
+def test_reasons_stand_below_the_figures_of_releases_side_by_side(partly, halfmask):
+    halfmask("mask", "p.csv", *SUPPRESSED["value"], "-o", "r.csv")
+    halfmask("mask", "p.csv", "--step", "pram town keep=0.1", "--seed", "1", "-o", "s.csv")
+    halfmask("compare", "p.csv", "r.csv", "s.csv", "--no-learn", "-o", "c.html")
+    page = (partly / "c.html").read_text()
+    assert '<td class="number">not known<sup>1</sup></td>' in page
+    assert "not known: " not in page
+    assert page.count("<li>Some people fit no released row") == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 import halfmask as hm
@@ -35,3 +37,17 @@ def test_local_suppression_takes_the_highest_k_that_anybody_demands():
     assert "the highest k that anybody demands" in str(refused.value.advice)
     release = hm.mask(people, M.LocalSuppression(k=6))
     assert "not used" in release.steps[0]["facts"]["own_k"]
+
+
+def test_rows_that_are_nobodys_count_as_one_person_as_in_every_release():
+    rows = {"id": ["a", "b", None, None, None], "v": [1, 1, 2, 2, 2]}
+    schema = {"table": {"person": "id"}, "columns": {"v": "quasi"}}
+    people = hm.read(rows, schema=schema)
+    (checked,) = hm.check(people, hm.KAnonymity(2))
+    assert (checked.smallest, checked.failing_rows) == (1, 3)
+    release = hm.mask(people, hm.masks.Suppress("v", rare=2), models=[])
+    assert Counter(release.to_arrow()["v"].to_pylist()) == {1: 2, None: 3}
+    assert (release.risk.smallest, release.risk.prosecutor) == (1, 1.0)
+    # Three rows of one person at most: two people are sure to be among six rows only.
+    with pytest.raises(hm.HalfmaskError, match="microaggregate: no group of 2 people"):
+        hm.mask(people, hm.masks.Microaggregate("v", k=2))

@@ -166,6 +166,30 @@ def test_a_budget_is_granted_spent_and_shown(page, tmp_path):
     assert said == []
 
 
+def test_a_table_is_masked_step_by_step(page, tmp_path):
+    shown, _, said, _ = page
+    rows = "\n".join(f"{20 + i},{'ab'[i % 2]},{i % 3}" for i in range(40))
+    (tmp_path / "people.csv").write_text(f"age,sex,children\n{rows}\n")
+    shown.wait_for_selector("#version:not(:empty)")
+    shown.set_input_files("#file", tmp_path / "people.csv")
+    press(shown, "table")
+    for place in range(3):
+        shown.select_option(f"#role-{place}", "quasi")
+    press(shown, "schema")
+    assert shown.get_attribute("#mask-steps", "placeholder") == "such as top-code age share=0.01"
+    shown.click("#mask-form summary")
+    assert "rank-swap COLUMN..." in shown.inner_text("#mask-words")
+    shown.fill("#mask-steps", "round age base=20\n\nlocal-suppression k=3")
+    shown.fill("#mask-k", "3")
+    press(shown, "mask")
+    assert "40 rows may leave after 2 steps" in shown.inner_text("#mask-result")
+    assert "smallest class, people" in shown.inner_text("#mask-result")
+    shown.fill("#mask-steps", "round sex base=20")
+    press(shown, "mask")
+    assert "sex" in shown.inner_text("#mask-alert")
+    assert said == []
+
+
 def test_promises_and_settings_beyond_the_common_ones(page):
     shown, _, said, _ = page
     opened(shown)

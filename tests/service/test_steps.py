@@ -337,7 +337,7 @@ def test_a_new_release_drops_the_comparison_of_the_former(opened):
 
 
 @pytest.mark.parametrize(
-    "path", ["assess", "anonymize", "frontier", "compare", "query", "synthesize"]
+    "path", ["assess", "anonymize", "mask", "frontier", "compare", "query", "synthesize"]
 )
 def test_without_a_table_every_step_says_so(service, path):
     body = {"sql": SQL} if path == "query" else {}
@@ -345,6 +345,35 @@ def test_without_a_table_every_step_says_so(service, path):
     assert reply.status_code == 404
     assert reply.json()["code"] == "service.missing"
     assert "choose a file" in reply.json()["message"]
+
+
+def test_steps_mask_the_table_and_promises_are_checked(opened):
+    steps = ["round age base=10", "local-suppression k=2"]
+    found = opened.run("POST", "/api/mask", json={"steps": steps, "k": 2})
+    assert found["format"] == "halfmask.masked/1", found
+    assert [one["mask"] for one in found["steps"]] == ["round", "local-suppression"]
+    assert found["risk"]["smallest"] >= 2
+    assert fetch(opened, "masked.csv", download=True).status_code == 200
+    assert "smallest class, people" in fetch(opened, "masked.html").text
+    broken = opened.run("POST", "/api/mask", json={"steps": ["round age base=1"], "k": 50})
+    assert broken["code"].startswith("privacy")
+
+
+@pytest.mark.parametrize(
+    ("steps", "words"),
+    [
+        (["pseudonym city key-file=/etc/hostname"], "names a file of a key"),
+        (["date-shift age key-file=/etc/hostname"], "names a file of a key"),
+        (["pseudonym city vault=/tmp/vault.csv"], "names a file of a key"),
+        (["anatomy disease l=2"], "second table"),
+        (["fold age"], "fold"),
+        ([], "step"),
+    ],
+)
+def test_steps_that_the_page_may_not_take_are_refused(opened, steps, words):
+    refused = opened.run("POST", "/api/mask", json={"steps": steps})
+    assert words in refused["message"], refused
+    assert opened.call("GET", "/api/state").json()["results"] == []
 
 
 def test_compare_needs_a_release(opened):

@@ -19,10 +19,11 @@ from halfmask.assessment.side_by_side import Condition, SideBySide
 from halfmask.engines.read import as_table, read
 from halfmask.engines.tuples import count_tuples
 from halfmask.errors import InputError
-from halfmask.metrics.sides import MISSING, ReleasedRows, star_suppressed
+from halfmask.metrics.sides import MISSING, ReleasedRows, recorded_blanks, star_suppressed
 from halfmask.metrics.utility.summary import require_weights
 from halfmask.table.demands import without_policies
 from halfmask.table.files.rows import normalize
+from halfmask.table.read import BLANK
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 from halfmask.table.tuples import Tuples
@@ -79,7 +80,8 @@ def _read_release(
     if suppressed is None and held.decimal != ",":
         return release
     if not isinstance(release, Tuples):
-        release = Tuples.of(Table(normalize(release.to_arrow(), ()), Schema()))
+        said = {BLANK: recorded_blanks(release)}
+        release = Tuples.of(Table(normalize(release.to_arrow(), ()), Schema(release=said)))
     rows = release.table.arrow
     if held.decimal == ",":
         rows = labels_with_points(rows)

@@ -212,6 +212,8 @@ def _draw_areas(release: MaskedRelease, cloak: Cloak, path: str) -> None:
 
 def show_masked(release: MaskedRelease, *, to: str = "stdout") -> None:
     """Print what each step did, and what was measured."""
+    from halfmask.metrics.risk.reidentification import HIGHEST, MEAN, SMALLEST
+
     if release.verdicts:
         show_verdicts(release.verdicts, to=to)
     rows = []
@@ -237,5 +239,12 @@ def show_masked(release: MaskedRelease, *, to: str = "stdout") -> None:
             "" if linked["value"] is None else show.percent(linked["value"]),
         ),
     ]
+    risk = release.risk
+    if risk is not None:
+        facts += [
+            (SMALLEST, risk.smallest),
+            (HIGHEST, show.percent(risk.prosecutor)),
+            (MEAN, show.percent(risk.marketer)),
+        ]
     show.print_table("Release", ("", ""), facts, to=to)
     show.print_notes(release)

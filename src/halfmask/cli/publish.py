@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from halfmask.release.doors.series import SeriesLedger
     from halfmask.release.release import PrivateRelease, Release, SyntheticRelease
     from halfmask.table.schema import Schema
+    from halfmask.table.table import Table
 
 
 class CheckCommand(PromiseCommand):
@@ -110,18 +111,21 @@ def check_command(file: str | None, as_json: bool, **given: Any) -> int:
     rows_kept = bool(recorded_models(table.schema))  # promises that the rows can be held to again
     # Of people's own demands alone the record and its hash tell.
     told = not rows_kept and "unchanged" in standing and _all_personal(standing["promises"])
+    claims = recorded_claims(table)
+    told = told or (bool(claims) and not rows_kept)
     wanted = models(given, table.schema, stated=rows_kept or told)
     with show.show_working("Checking"):
         nothing = told and not wanted and not given["policies"]
         verdicts = () if nothing else check(table, *wanted, **demand_settings(given))
     figures = smallest_figures(verdicts, table.schema)
     holds = all(verdict.holds for verdict in verdicts) and standing.get("unchanged", True)
+    holds = holds and all(one["holds"] for one in claims)
     if given["ignore_demands"]:
         show.say("What people demand for themselves was not checked: it was set aside.")
     if as_json:
         found = [{**verdict.to_dict(), "failing": list(verdict.failing)} for verdict in verdicts]
         choice = {"demands": {"checked": not given["ignore_demands"]}}
-        more = {"release": standing} if standing else {}
+        more = ({"release": standing} if standing else {}) | ({"claims": claims} if claims else {})
         show.print_document(
             "check", {"holds": holds, **figures, **choice, **more, "verdicts": found}
         )
@@ -130,12 +134,15 @@ def check_command(file: str | None, as_json: bool, **given: Any) -> int:
             show_verdicts(verdicts)
         show.show_smallest(figures, of_rows=bool(facts) and table.schema.person is None)
         show_failing(verdicts)
+        for one in claims:
+            kept = "holds" if one["holds"] else f"fails; rows: {one['failing_rows']:,}"
+            show.say(f"Claimed: {one['claim']}. By this rule it {kept}.")
         show_record_state(standing)
     if given["failing"]:
         write_failing(verdicts, given["failing"])
         show.say(f"Whose demands are not met is in {given['failing']}.")
     if not as_json and not holds:
-        show.say(next_step(verdicts, standing))
+        show.say(next_step(verdicts, standing, claims))
     return 0 if holds else PrivacyError.exit_code
 
 
@@ -251,6 +258,17 @@ def record_state(file: str, facts: Mapping[str, Any]) -> dict[str, Any]:
     return found if same is None else {**found, "unchanged": same}
 
 
+def recorded_claims(table: Table) -> list[dict[str, Any]]:
+    """What a masked file claims by its own reading of blank cells, held to its rows again."""
+    from halfmask.release.doors.claims import WildcardAnonymity
+
+    out = []
+    for claim in WildcardAnonymity.recorded(table.schema.release):
+        short = claim.short(table.collect())
+        out.append({"claim": claim.words, "holds": not short, "failing_rows": short})
+    return out
+
+
 def _all_personal(promises: Sequence[Mapping[str, Any]]) -> bool:
     return bool(promises) and all("personal" in one.get("model", "") for one in promises)
 
@@ -269,7 +287,11 @@ def show_record_state(standing: Mapping[str, Any]) -> None:
         )
 
 
-def next_step(verdicts: Sequence[Verdict], standing: Mapping[str, Any]) -> str:
+def next_step(
+    verdicts: Sequence[Verdict],
+    standing: Mapping[str, Any],
+    claims: Sequence[Mapping[str, Any]] = (),
+) -> str:
     """What to do where something does not hold."""
     if standing.get("unchanged") is False:
         return (
@@ -277,6 +299,8 @@ def next_step(verdicts: Sequence[Verdict], standing: Mapping[str, Any]) -> str:
             "released file again, or release the changed rows with halfmask anonymize."
         )
     broken = ", ".join(dict.fromkeys(one.model for one in verdicts if not one.holds))
+    if not broken and claims:
+        return "Not kept: what local suppression claims. Mask the table anew, suppressing last."
     return (
         f"Not kept: {broken}. Do not publish this table as it is: halfmask anonymize with the same "
         "promises releases it with them kept; halfmask assess says which columns make people stand "

@@ -104,7 +104,7 @@ class Microaggregate(MaskStep):
             if need[members].max(initial=0) > len(members):
                 continue
             block = self._scaled(columns, members)
-            group[members] = self._groups(block, need[members]) + count
+            group[members] = self._groups(block, need[members], step) + count
             count = int(group.max()) + 1
         if not count:
             raise UnsatisfiableError(
@@ -146,9 +146,9 @@ class Microaggregate(MaskStep):
             block.append((values - values.mean()) / (spread or 1.0))
         return np.ascontiguousarray(np.array(block).T)
 
-    def _groups(self, block: Floats, need: Ints) -> Ints:
+    def _groups(self, block: Floats, need: Ints, step: str) -> Ints:
         if block.shape[1] == 1 and self.method == "best":
-            return _line(block[:, 0], need)
+            return _line(block[:, 0], need, step)
         return _space(block, need, _GAMMA if self.method == "v-mdav" else 0.0, self.method)
 
 
@@ -213,14 +213,14 @@ def _aggregated(values: Floats, group: Ints, count: int, *, median: bool) -> Flo
     return found
 
 
-def _line(values: Floats, need: Ints) -> Ints:
+def _line(values: Floats, need: Ints, step: str) -> Ints:
     """The optimal groups of one column."""
     from halfmask.kernels.microaggregation import optimal_line
 
     order = np.argsort(values, kind="stable")
     starts = optimal_line(values[order], need[order], int(need.max()))
     if starts[0] < 0:
-        raise UnsatisfiableError("microaggregate: the rows are too few for what people ask for.")
+        raise UnsatisfiableError(f"{step}: the rows are too few for what people ask for.")
     group = np.empty(len(values), np.int64)
     group[order] = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     return group

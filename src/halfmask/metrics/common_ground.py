@@ -120,10 +120,15 @@ class Labels:
     wide: NDArray[np.int64]
 
 
-def published_labels(hierarchy: Hierarchy, values: pa.Array, published: pa.Array) -> Labels:
-    """Find what the distinct ``published`` labels cover of the original's ``values``."""
+def published_labels(
+    hierarchy: Hierarchy, values: pa.Array, published: pa.Array, *, blank: bool = False
+) -> Labels:
+    """Find what the distinct ``published`` labels cover of the original's ``values``.
+
+    ``blank``: a missing one is suppressed, also where the original has missing cells.
+    """
     texts, labels = _texts(values), _texts(published)
-    places = _places(hierarchy, texts)
+    places = _places(hierarchy, texts, blank=blank)
     _resolve_levels(places, hierarchy, texts, labels)
     maps = np.vstack([hierarchy.maps, np.zeros((1, len(texts)), dtype=np.int32)])
     # Other types write the same otherwise: 1.5 and 1.50, or a year for its days.
@@ -159,10 +164,10 @@ def _texts(values: pa.Array) -> list[str | None]:
     return [None if v is None else canonical(v) for v in values.to_pylist()]
 
 
-def _places(hierarchy: Hierarchy, texts: list[str | None]) -> Places:
+def _places(hierarchy: Hierarchy, texts: list[str | None], *, blank: bool) -> Places:
     """The level and code of every label that is known beforehand, the coarsest first."""
     places: Places = {TOP: (hierarchy.height + 1, 0)}
-    if None not in texts:  # a missing cell where the original has none is a suppressed one
+    if blank or None not in texts:  # where the original has none, it is a suppressed one
         places[None] = (hierarchy.height + 1, 0)
     for level in range(hierarchy.height, 0, -1):
         for code, label in enumerate(hierarchy.labels[level]):
@@ -282,6 +287,7 @@ class SharedColumn:
         covered: the leaves under each label, ascending.
         level: per label, the level of the hierarchy it stands at; 0 is a value.
         numbers: per leaf, its number; None where the column is not numeric.
+        blank: whether a missing cell of the release is a suppressed one, as its record says.
         foreign: released rows whose label the original and its hierarchy do not know.
         loss: the mean loss of the published cells, 0 to 1; None where labels are foreign.
         bin_of: per leaf, the bin in which distributions are compared; ``bins`` how many.
@@ -306,6 +312,7 @@ class SharedColumn:
     bins: int
     coarse_of: NDArray[np.int64]
     coarse: int
+    blank: bool = False
     _ordered: list[LeafOrder] = field(default_factory=list, init=False, repr=False)
 
     @property
@@ -427,13 +434,13 @@ _DAY = 86_400_000_000.0  # microseconds
 _COARSE = 100  # bins in which pairs of columns are compared
 
 
-def shared_column(before: Tuples, after: Tuples, name: str) -> SharedColumn:
-    """Put the column ``name`` of both sides on common ground."""
+def shared_column(before: Tuples, after: Tuples, name: str, *, blank: bool = False) -> SharedColumn:
+    """Put the column ``name`` of both sides on common ground; ``blank``: missing is suppressed."""
     original = before.table
     own, published = original.encode(name), encode_column(after.table.arrow[name])
     declared = original.schema.columns.get(name)
     hierarchy = original.hierarchy(name)
-    labels = published_labels(hierarchy, own.values, published.values)
+    labels = published_labels(hierarchy, own.values, published.values, blank=blank)
     known, leaves = len(own.values), len(own.values) + len(labels.fresh)
     leaf_rows = tally(own.codes, leaves, before.counts)
     label_rows = tally(published.codes, len(labels.level), after.counts)
@@ -461,6 +468,7 @@ def shared_column(before: Tuples, after: Tuples, name: str) -> SharedColumn:
         bins=bins,
         coarse_of=coarse_of,
         coarse=coarse,
+        blank=blank,
     )
 
 

@@ -13,6 +13,7 @@ from halfmask.metrics.common_ground import shared_column
 from halfmask.metrics.weighted import class_rows, entries_of, joint, tally
 from halfmask.table.files.rows import normalize
 from halfmask.table.hierarchy import TOP, canonical
+from halfmask.table.read import BLANK
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table, encode_column
 from halfmask.table.tuples import Tuples
@@ -298,7 +299,8 @@ def sides(original: Table | Tuples, release: ReleasedRows | Table | Tuples) -> S
         for name in table.arrow.column_names
         if name in rows.column_names and name not in hidden
     ]
-    columns = {name: shared_column(before, after, name) for name in names}
+    blank = [name for name in names if name in recorded_blanks(release)]
+    columns = {name: shared_column(before, after, name, blank=name in blank) for name in names}
     notes = [
         f"Column {column.name!r}: {column.foreign:,} released rows hold values that the original "
         "and its hierarchy do not know; they are taken as new values."
@@ -309,7 +311,21 @@ def sides(original: Table | Tuples, release: ReleasedRows | Table | Tuples) -> S
         f"The release lacks the column {name!r}: it is taken as suppressed in every row."
         for name in missing
     ]
+    if blank:
+        notes.append(
+            f"Missing cells of the release are read as suppressed in {', '.join(blank)}, as its "
+            "record says."
+        )
     return Sides(before, after, columns, tuple(notes))
+
+
+def recorded_blanks(release: ReleasedRows | Table | Tuples) -> tuple[str, ...]:
+    """The columns in which a missing cell is a suppressed one, as the release says of itself."""
+    if not isinstance(release, Table | Tuples):
+        return tuple(getattr(release, "blanked", ()))
+    schema = (release.table if isinstance(release, Tuples) else release).schema
+    said = schema.release.get(BLANK, ())
+    return tuple(map(str, said)) if isinstance(said, list | tuple) else ()
 
 
 def _with_stars(after: Tuples, names: Sequence[str]) -> Tuples:

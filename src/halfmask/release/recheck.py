@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import InternalError, PrivacyError
+from halfmask.metrics.risk.reidentification import reidentification
 from halfmask.models.needs import demand_keys
 from halfmask.release.labels import Ranges, Sets, encode_labels
 from halfmask.release.partition import Perturbation, RowPartition, label_texts
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from halfmask.metrics.risk.reidentification import Reidentification
     from halfmask.models.verdict import Model, Verdict
     from halfmask.release.labels import Label
     from halfmask.release.recoding import Recoding
@@ -497,6 +499,14 @@ def _ids(labels: list[pa.Array], rows: int) -> tuple[NDArray[Any], int]:
         np.arange(len(groups), dtype=place.dtype), np.diff(groups.offsets.to_numpy())
     )
     return ids, len(groups)
+
+
+def class_risk(
+    table: Table, kept: NDArray[np.int64], ids: NDArray[Any], counts: NDArray[np.int64]
+) -> Reidentification:
+    """How likely people are found in the classes ``ids`` of the rows ``kept`` that leave."""
+    rows = tally(ids, counts)
+    return reidentification(rows, _people(table, kept, ids, rows))
 
 
 def _people(

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.errors import InternalError, ParameterError, PrivacyError, SchemaError
-from halfmask.metrics.risk.reidentification import reidentification
 from halfmask.release.candidate import (
     AnswerCandidate,
     Candidate,
@@ -44,6 +43,7 @@ from halfmask.release.partition import (
 from halfmask.release.pseudonyms import person_tokens, require_tied
 from halfmask.release.recheck import (
     cell_truth,
+    class_risk,
     recheck_models,
     repack,
     require_cover,
@@ -66,7 +66,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.engines.aside import AsideRows
-    from halfmask.metrics.risk.reidentification import Reidentification
     from halfmask.release.doors.masked import MaskedRelease
     from halfmask.release.doors.series import SeriesRelease
     from halfmask.release.recheck import CellTruth
@@ -237,7 +236,7 @@ def _seal_table(candidate: Candidate) -> Release:
         loss=_loss(candidate, facts.losses),
         suppressed=suppressed,
         classes=ClassSizes.of(tally(ids, leaving)),
-        risk=_risk(table, kept, ids, leaving),
+        risk=class_risk(table, kept, ids, leaving),
         columns=facts.columns,
         recoding=None if isinstance(recoding, RowPartition | Perturbation) else recoding,
         metric=candidate.metric,
@@ -287,18 +286,6 @@ def _schema_of(candidate: Candidate, columns: Sequence[ColumnChange], rows: pa.T
     source = origin_of(candidate.tuples)
     kinds = dict(source.rows.columns())
     return released_schema(source.schema, columns, kinds)
-
-
-def _risk(
-    table: Table, kept: NDArray[np.int64], ids: NDArray[Any], counts: NDArray[np.int64]
-) -> Reidentification:
-    """How likely people are found in the classes that leave."""
-    rows, person = tally(ids, counts), table.schema.person
-    if person is None:
-        return reidentification(rows, rows)
-    whose = table.encode(person).codes[kept].astype(np.int64)
-    pairs = np.unique(np.asarray(ids, dtype=np.int64) << 32 | whose)
-    return reidentification(rows, np.bincount(pairs >> 32, minlength=len(rows)))
 
 
 def _require_shape(candidate: Candidate) -> None:

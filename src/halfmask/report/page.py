@@ -136,7 +136,7 @@ def render_page(document: dict[str, Any]) -> str:
             "score": score_text,
             "finding": finding,
             "meaning": meaning,
-            "figure_rows": _figure_rows,
+            "figure_rows": _noted_rows,
         },
         document=document,
         plots=plots(document),
@@ -359,6 +359,27 @@ def _figure_rows(document: dict[str, Any]) -> list[tuple[str, ...]]:
          *(estimate_text(each, one["form"]) for each in one["after"]))
         for one in document["headlines"]
     ]  # fmt: skip
+
+
+def _noted_rows(document: dict[str, Any]) -> dict[str, Any]:
+    """The same with numbers in place of reasons, and these below: cells stay narrow."""
+    reasons: dict[str, int] = {}
+
+    def noted(value: dict[str, Any] | None, form: str) -> tuple[str, int | None]:
+        if value is None or value["trusted"]:
+            return estimate_text(value, form), None
+        if value["value"] is None:
+            text, said = "not known", value["reason"]
+        else:
+            text = estimate_text({**value, "trusted": True}, form)
+            said = f"Not to be relied on: {value['reason']}"
+        return text, reasons.setdefault(said, len(reasons) + 1)
+
+    rows = [
+        (row[:2], [noted(each, one["form"]) for each in one["after"]])
+        for one, row in zip(document["headlines"], _figure_rows(document), strict=True)
+    ]
+    return {"rows": rows, "reasons": [*reasons]}
 
 
 def _frontier_parts(document: dict[str, Any]) -> list[str]:

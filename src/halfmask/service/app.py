@@ -17,6 +17,7 @@ from starlette.responses import Response
 
 from halfmask.anonymize.run import METHODS
 from halfmask.errors import CancelledError, HalfmaskError, InputError, MissingError
+from halfmask.masking.mask import known_masks, metavar
 from halfmask.metrics.cost import METRICS
 from halfmask.release.document import versions
 from halfmask.service import requests, steps
@@ -63,6 +64,7 @@ def state(space: Workspace, jobs: Jobs) -> dict[str, Any]:
             "methods": list(METHODS),
             "promises": requests.promise_fields(),
             "metrics": list(METRICS),
+            "masks": [[metavar(one), one.words.does] for one in known_masks()],
             "synthesizers": ["auto", *PRIVATE, *MEASURED],
         },
     }
@@ -162,6 +164,10 @@ def _add_steps(app: FastAPI, runner: StepRunner) -> None:
     @app.post("/api/anonymize")
     def anonymize(asked: requests.AnonymizeRequest) -> Response:
         return _accepted(runner.begin("anonymize", asked))
+
+    @app.post("/api/mask")
+    def mask(asked: requests.MaskRequest) -> Response:
+        return _accepted(runner.begin("mask", asked))
 
     @app.post("/api/frontier")
     def frontier(asked: requests.FrontierRequest) -> Response:

@@ -145,6 +145,12 @@ class AnonymizeRequest(Promises, DemandsRequest, DivisionOptions):  # type: igno
     link: str | None = None
 
 
+class MaskRequest(Promises, DemandsRequest):  # type: ignore[misc]
+    """Masks as their texts, in order, and promises to check; no steps: those of the schema."""
+
+    steps: list[str] = []
+
+
 class FrontierRequest(Alternatives, DemandsRequest):  # type: ignore[misc]
     """Alternatives, and how to try them."""
 

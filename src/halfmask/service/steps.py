@@ -254,6 +254,34 @@ def anonymize(
     return write_result("anonymize", release, release.to_dict(), folder)
 
 
+def mask(
+    loaded: LoadedTable, now: OpenTable, asked: requests.MaskRequest, folder: Path
+) -> dict[str, Any]:
+    """Mask the table step by step, and check what is promised of the rows that leave.
+
+    Raises:
+        InputError: a step names a file of the machine, or leaves a table beside the rows.
+    """
+    from halfmask.masking.mask import read_steps, secret_places
+    from halfmask.masking.run import mask
+    from halfmask.models.options import read_models
+
+    table = loaded.table(now)
+    steps = read_steps(asked.steps or table.schema.mask)
+    if secret_places(steps):
+        raise InputError(
+            "A step names a file of a key or of tokens, which no page may do: use halfmask mask."
+        )
+    models = read_models(asked.model_dump(), population=lambda: None, needed=False)
+    release = mask(table, *steps, models=models, demands=asked.demands)
+    if release.tables:
+        raise InputError(
+            "A step leaves a second table beside the rows, which this page does not offer: use "
+            "halfmask mask."
+        )
+    return write_result("mask", release, release.to_dict(), folder)
+
+
 def frontier(
     loaded: LoadedTable,
     now: OpenTable,

@@ -437,6 +437,7 @@ def _beside(source: object) -> Path | None:
 
 
 FILE, COUNTED = "file", "counted"  # what reading adds to what a record says of itself
+BLANK = "blank"  # of a record: the columns in which a missing cell is a suppressed one
 INSIDE = b"halfmask"  # the metadata under which a release file holds its own schema
 
 

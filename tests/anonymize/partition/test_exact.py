@@ -17,9 +17,13 @@ from hypothesis import strategies as st
 
 import halfmask as hm
 from halfmask.anonymize.partition import optimum
+from halfmask.anonymize.partition.exact import instance_of
+from halfmask.anonymize.partition.links import linked_division
 from halfmask.anonymize.partition.run import METHODS
+from halfmask.anonymize.partition.task import task_of
 from halfmask.errors import HalfmaskError, PrivacyError, UnsatisfiableError
 from halfmask.kernels import price
+from halfmask.models.needs import with_demanded_models
 
 spec = importlib.util.spec_from_file_location("brute", Path(__file__).with_name("brute.py"))
 brute = importlib.util.module_from_spec(spec)
@@ -244,6 +248,78 @@ def test_the_optimum_with_values_and_links_is_that_of_exhaustive_search(metric, 
     release = hm.anonymize(table, OWN, method="exact", metric=metric, **options)
     assert release.parameters["value"] == pytest.approx(wanted)
     assert release.gap == 0.0
+
+
+@pytest.mark.parametrize("metric", SUMS)
+@given(given=linked_rows())
+@settings(max_examples=examples(15))
+def test_a_search_that_is_stopped_claims_no_more_than_the_optimum(metric, given):
+    rows, links = given
+    wanted = least(rows, metric, links)
+    options = {f"{name}_link": name for name in links}
+    try:
+        release = hm.anonymize(
+            ruled(rows, links), OWN, method="exact", metric=metric, time_limit=0.001, **options
+        )
+    except PrivacyError:  # no time to find one, or there is none
+        return
+    assert release.parameters["value"] >= wanted - 1e-9
+    assert release.parameters["value"] - release.gap <= wanted + 1e-9
+
+
+@given(given=linked_rows())
+@settings(max_examples=examples(60))
+def test_a_division_that_is_built_keeps_demands_and_links(given):
+    rows, links = given
+    table = ruled(rows, links)
+    options = {f"{name}_link": name for name in links}
+    task = task_of(table, with_demanded_models(table, (OWN,)), options=options)
+    found = linked_division(instance_of(task, np.inf), 1)
+    assert found is None or keeps(found.tolist(), rows, links)
+    if not any(links["cannot"]) and keeps([0] * len(rows), rows, links):
+        assert found is not None
+
+
+def linked_people(count):
+    """People of whom a fifth stand together in pairs and three tenths apart by threes."""
+    draw = np.random.default_rng(1)
+    must, cannot = ([None] * count for _ in range(2))
+    for column, size, order in ((must, 2, draw.permutation(count)),
+                                (cannot, 3, draw.permutation(count))):  # fmt: skip
+        for place, row in enumerate(order[: size * (count // 10)].tolist()):
+            column[row] = f"{size}-{place // size}"
+    people = {
+        "age": draw.integers(20, 80, count),
+        "zip": draw.integers(0, 50, count),
+        "s": draw.choice(list("uvwx"), count, p=[0.4, 0.3, 0.2, 0.1]),
+        "must": pa.array(must, pa.string()),
+        "cannot": pa.array(cannot, pa.string()),
+        "who": np.arange(count),
+    }
+    roles = {"age": "quasi", "zip": "quasi", "s": "sensitive", "who": "other"}
+    roles |= {"must": "identifier", "cannot": "identifier"}
+    return hm.Table(pa.table(people), hm.Schema(roles)), must, cannot
+
+
+@pytest.mark.parametrize("metric", [*SUMS, "diameter"])
+@pytest.mark.parametrize(
+    "more", [(), (hm.LDiversity(2, "s"),), (hm.TCloseness(0.5, "s"),)], ids=["k", "l", "t"]
+)
+def test_links_are_kept_for_sixty_people(metric, more):
+    table, must, cannot = linked_people(60)
+    # Whatever the time, a first division is built; how far it is from the optimum is told.
+    release = hm.anonymize(
+        table, hm.KAnonymity(2), *more, method="exact", metric=metric, time_limit=0.5, seed=1,
+        must_link="must", cannot_link="cannot",
+    )  # fmt: skip
+    rows = release.to_arrow().to_pylist()
+    label = {row["who"]: (row["age"], row["zip"]) for row in rows}
+    for i, j in combinations(range(60), 2):
+        if must[i] is not None and must[i] == must[j]:
+            assert label[i] == label[j]
+        if cannot[i] is not None and cannot[i] == cannot[j]:
+            assert label[i] != label[j]
+    assert 0 <= release.gap <= release.parameters["value"]
 
 
 def test_the_worked_example_with_a_link_loses_more():

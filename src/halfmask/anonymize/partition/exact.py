@@ -1,8 +1,7 @@
 """Proven optima for small tables: DBIL, WCSD, diameter or split; larger ones block by block.
 
 The heuristics give a first division. Column generation with HiGHS proves how far it is from the
-optimum and closes the gap; see ``docs/personal.md`` for what was tried and how far each goes. Rows
-that must stand together and rows that may not are named by columns: those of one value.
+optimum and closes the gap; see ``docs/personal.md`` for what was tried and how far each goes.
 """
 
 from __future__ import annotations
@@ -13,6 +12,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from halfmask.anonymize.partition.links import (
+    keeps_links,
+    linked_codes,
+    linked_division,
+    require_links,
+)
 from halfmask.anonymize.partition.methods import (
     LINKS,
     Division,
@@ -33,7 +38,6 @@ from halfmask.anonymize.partition.optimum import (
     total_cost,
 )
 from halfmask.errors import ParameterError, UnsatisfiableError
-from halfmask.table.columns import require_known
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,7 +47,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 60.0  # seconds where no time limit is stated
 _WHOLE = {"dbil": 120, "wcsd": 80, "diameter": 300, "split": 400}
-_WHOLE_VALUES, _WHOLE_LINKS = 40, 30  # where classes cannot be bounded by their size
+_WHOLE_VALUES, _WHOLE_LINKS = 40, 60  # where classes cannot be bounded by their size
 
 
 def find_optimum(task: PartitionTask) -> Division:
@@ -54,7 +58,7 @@ def find_optimum(task: PartitionTask) -> Division:
         UnsatisfiableError: no division was found that keeps the links.
     """
     metric = str(task.options.get("metric", "dbil"))
-    linked = _require_links(task)
+    linked = require_links(task)
     valued = bool(task.demands.values.shape[1]) or any(m.columns for m in task.models)
     if metric == "split" and (linked or valued):
         raise ParameterError(
@@ -126,20 +130,23 @@ def optimum(
     """The optimum of one block, never worse than a ``known`` division."""
     from halfmask.kernels import price
 
-    instance = _instance(task, deadline)
+    instance = instance_of(task, deadline)
     if metric == "split":
         return largest_split(instance, int(task.options.get("classes", 2)))
     if instance.rules.plain:
         starts = _starts(task) if known is None else [known, *_starts(task)]
     else:  # heuristics on a part would hold it against the distribution of that part
         starts = [known] if known is not None else _starts(task)
-        starts = [ids for ids in starts if _keeps_links(instance, ids)]
+        starts = [ids for ids in starts if keeps_links(instance, ids)]
+        if not starts:
+            built = linked_division(instance, task.seed)
+            starts = [] if built is None else [built]
     if metric == "diameter":
         starts = starts or [smallest_sum(instance, price.DBIL, []).ids]
         found = smallest_diameter(instance, starts, task.seed)
     else:
         found = smallest_sum(instance, {"dbil": price.DBIL, "wcsd": price.WCSD}[metric], starts)
-    if not (starts or found.value < instance.dearest) or not _keeps_links(instance, found.ids):
+    if not (starts or found.value < instance.dearest) or not keeps_links(instance, found.ids):
         raise UnsatisfiableError(
             "No division was found that keeps every promise and every link.",
             advice=["Link fewer rows, promise less, or give a longer time limit."],
@@ -147,14 +154,14 @@ def optimum(
     return found
 
 
-def _instance(task: PartitionTask, deadline: float) -> Instance:
+def instance_of(task: PartitionTask, deadline: float) -> Instance:
     """All distances and rules; rows that may not stand together are farther than all."""
     from halfmask.kernels import distance
     from halfmask.kernels.price import Rules
 
     n = len(task)
     far = np.asarray(distance.matrix(task.space.points, np.arange(n)))
-    must, cannot = (_linked_codes(task, name) for name in LINKS)
+    must, cannot = (linked_codes(task, name) for name in LINKS)
     sizes = np.bincount(must[must >= 0]) if (must >= 0).any() else np.zeros(0, dtype=np.int64)
     d = task.demands
     # The models decide at the end, exactly; a little more is allowed here.
@@ -206,52 +213,6 @@ def _least_near(shares: NDArray[np.float64], value: int, t: float, most: int) ->
     return most
 
 
-def _linked_codes(task: PartitionTask, option: str) -> NDArray[np.int64]:
-    """Which rows of a task are linked with each other; -1: with nobody."""
-    name = task.options.get(option)
-    if name is None:
-        return np.full(len(task), -1, dtype=np.int64)
-    encoded = task.table.encode(str(name))
-    codes = np.asarray(encoded.codes[task.rows], dtype=np.int64)
-    if encoded.values.null_count:
-        present = encoded.values.is_valid().to_numpy(zero_copy_only=False)
-        codes = np.where(present[codes], codes, -1)
-    counts = np.bincount(codes[codes >= 0], minlength=len(encoded.values))
-    several = counts > 1
-    number = np.where(several, np.cumsum(several) - 1, -1)
-    return np.where(codes >= 0, number[codes], -1)
-
-
-def _keeps_links(instance: Instance, ids: NDArray[np.int64]) -> bool:
-    """Whether a division parts no bond and joins no rows that stand apart."""
-    together = np.equal.outer(ids, ids)
-    if (together & (instance.far >= instance.apart)).any():
-        return False
-    bond = instance.rules.bond
-    bound = np.equal.outer(bond, bond) & (bond >= 0)
-    return not (bound & ~together).any()
-
-
-def _require_links(task: PartitionTask) -> str:
-    """The first option that links rows; none: empty.
-
-    Raises:
-        UnsatisfiableError: some rows must stand together and may not.
-    """
-    given = [name for name in LINKS if task.options.get(name) is not None]
-    require_known((str(task.options[name]) for name in given), task.table.arrow.column_names)
-    if len(given) == 2:
-        must, cannot = (_linked_codes(task, name) for name in LINKS)
-        both = np.unique(np.stack((must, cannot))[:, (must >= 0) & (cannot >= 0)], axis=1)
-        rows = int(((must >= 0) & (cannot >= 0)).sum())
-        if rows > both.shape[1]:
-            raise UnsatisfiableError(
-                "Some rows that must stand together may not: "
-                f"{task.options['must_link']} and {task.options['cannot_link']} contradict."
-            )
-    return given[0] if given else ""
-
-
 def _compile(task: PartitionTask, metric: str) -> None:
     """Solve a few rows, so that compiling does not count as time of the search."""
     from halfmask.kernels.price import Rules
@@ -292,8 +253,8 @@ def _measured_again(
     """
     from halfmask.kernels import price
 
-    instance = _instance(task, np.inf)
-    if not _keeps_links(instance, ids):
+    instance = instance_of(task, np.inf)
+    if not keeps_links(instance, ids):
         raise UnsatisfiableError(
             "No division was found that keeps every promise and every link.",
             advice=["Link fewer rows, or promise less."],

@@ -369,6 +369,8 @@ def _suppressed(paired: Sides) -> list[str]:
     if any(column.foreign for column in paired.quasi):
         return out
     for column in paired.quasi:
+        if column.blank:  # its record says so
+            continue
         before = _missing(paired.original.arrow, column.name, paired.original_counts)
         after = _missing(paired.rows, column.name, paired.released_counts)
         if 0 < before < after - _MORE:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.errors import InternalError, PrivacyError
+from halfmask.errors import InputError, InternalError, PrivacyError
 from halfmask.release.doors.responses import ResponseClaim
 from halfmask.release.labels import encode_labels
 from halfmask.table.hierarchies.arx_csv import Csv
@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
+CLAIMS = "claims"  # what the record of a file says of its blank cells
+_READINGS = ("value", "any")
+
+
 @dataclass(frozen=True, slots=True)
 class WildcardAnonymity:
     """Claims that everybody shares ``columns`` with ``k`` people, a blank cell read as stated."""
@@ -47,30 +51,50 @@ class WildcardAnonymity:
         names = ", ".join(f"'{name}'" for name in self.columns)
         return f"k-anonymity of {names} with k = {self.k}, a blank cell counting as {how}"
 
+    def to_dict(self) -> dict[str, Any]:
+        """What the record of a file says of it."""
+        return {"k": self.k, "reading": self.reading, "columns": list(self.columns)}
+
+    @classmethod
+    def recorded(cls, facts: Mapping[str, Any]) -> tuple[WildcardAnonymity, ...]:
+        """What the record of a file says; whoever wrote it may be a stranger."""
+        out = []
+        entries = facts.get(CLAIMS, ())
+        for entry in entries if isinstance(entries, list) else ():
+            k, reading, names = (entry.get(n) for n in ("k", "reading", "columns"))
+            if not isinstance(k, int) or reading not in _READINGS or not isinstance(names, list):
+                raise InputError(
+                    "The record of this release speaks of blank cells as halfmask does not: take "
+                    "the released file and its record again."
+                )
+            out.append(cls(k, tuple(map(str, names)), reading))
+        return tuple(out)
+
     def hold(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
         """Demand it of the rows that leave."""
-        gone = [name for name in self.columns if name not in rows.arrow.column_names]
-        if gone:
+        if any(name not in rows.arrow.column_names for name in self.columns):
             raise InternalError("A column that a step speaks of does not leave.")
+        short = self.short(rows)
+        if short:
+            raise PrivacyError(
+                f"{short:,} rows would leave with fewer than {self.k} like them: a later step "
+                "undid the local suppression. Suppress last."
+            )
+
+    def short(self, rows: Table) -> int:
+        """How many rows have too few like them."""
+        if not self.columns or any(name not in rows.arrow.column_names for name in self.columns):
+            return len(rows)
         codes = [encode_column(rows.arrow[name]) for name in self.columns]
         people = _people(rows)
         block = np.array([one.codes for one in codes]).T.astype(np.int64)
         blank = np.array([one.codes >= len(one.values.drop_null()) for one in codes]).T
         short = np.flatnonzero(_sharing(block, people) < self.k)
-        if len(short) and self.reading == "any":
-            # Matches through blanks are counted in rows, so each person must have one.
-            if people is not None and len(np.unique(people)) < len(people):
-                raise _broken(self, len(short))
+        # Matches through blanks are counted in rows, so each person must have one.
+        each = people is None or len(np.unique(people)) == len(people)
+        if len(short) and self.reading == "any" and each:
             short = short[_matches(block, blank, short) < self.k]
-        if len(short):
-            raise _broken(self, len(short))
-
-
-def _broken(claim: WildcardAnonymity, rows: int) -> PrivacyError:
-    return PrivacyError(
-        f"{rows:,} rows would leave with fewer than {claim.k} like them: a later step undid the "
-        "local suppression. Suppress last."
-    )
+        return len(short)
 
 
 def _people(rows: Table) -> Ints | None:

@@ -19,11 +19,13 @@ import pyarrow.compute as pc
 from halfmask.errors import InputError, InternalError, PrivacyError, usable_path
 from halfmask.release.column_types import types_of_rows
 from halfmask.release.demands import enforce_demands, order_notes, refuse_diversity
-from halfmask.release.document import AS_IT_WAS, ColumnChange
+from halfmask.release.document import AS_IT_WAS, ColumnChange, risk_figures
 from halfmask.release.doors.claims import (
+    CLAIMS,
     AnatomyClaim,
     BucketClaim,
     PseudonymClaim,
+    WildcardAnonymity,
     drawn_copies,
 )
 from halfmask.release.doors.responses import (
@@ -36,9 +38,17 @@ from halfmask.release.doors.responses import (
 from halfmask.release.files import has_fraction, write_table
 from halfmask.release.partition import Perturbation
 from halfmask.release.pseudonyms import require_tied
-from halfmask.release.recheck import recheck_models, repack, require_verdicts, secret_order
-from halfmask.release.record import released_schema, write_release
+from halfmask.release.recheck import (
+    class_risk,
+    recheck_models,
+    repack,
+    require_verdicts,
+    secret_order,
+)
+from halfmask.release.record import FileRecord, released_schema, write_release
 from halfmask.release.release import DOOR, Release, SealedGuarantee
+from halfmask.table.read import BLANK
+from halfmask.table.tuples import ones
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -69,6 +79,8 @@ class MaskedRelease(Release):
         tables: what leaves beside the rows, by its name (the sensitive values of Anatomy).
         figures: means, variances and correlations before and after each step. For the controller
             only: they can give single people away, and no document holds them.
+        blanked: columns some of whose cells were blanked, so that a missing one is suppressed.
+        shared: what local suppression claims, by its reading of a blank cell.
         vaults: the private files of tokens, beside which the rows are not written; no document
             tells where they are.
     """
@@ -79,6 +91,8 @@ class MaskedRelease(Release):
     steps: tuple[Mapping[str, Any], ...] = ()
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
     figures: tuple[Mapping[str, Any], ...] = ()
+    blanked: tuple[str, ...] = ()
+    shared: tuple[WildcardAnonymity, ...] = ()
     vaults: tuple[Path, ...] = ()
 
     @property
@@ -99,6 +113,16 @@ class MaskedRelease(Release):
         write_release(self.to_arrow(), path, self.record(), self.given)
         for name, table in self.tables.items():
             write_table(table, companion_path(path, name), given=self.given)
+
+    def record(self) -> FileRecord:
+        """What a file of these rows says of itself, and how its missing cells are to be read."""
+        found = super(MaskedRelease, self).record()
+        said = {
+            BLANK: list(self.blanked),
+            CLAIMS: [claim.to_dict() for claim in self.shared],
+        }
+        facts = {**found.facts, **{name: one for name, one in said.items() if one}}
+        return replace(found, facts=facts)
 
     def _summary(self) -> str:
         names = ", ".join(str(step["mask"]) for step in self.steps)
@@ -122,6 +146,7 @@ class MaskedRelease(Release):
                 v.to_dict() | (hidden if v.model in self._personal() else {}) for v in self.verdicts
             ],
             "columns": [column.to_dict() for column in self.columns],
+            "risk": None if self.risk is None else risk_figures(self.risk),
             "tables": {name: table.column_names for name, table in self.tables.items()},
             "statement": {n: one for n, one in self.statement.items() if n != "measured"},
             "method": self.method,
@@ -146,11 +171,12 @@ class MaskedRelease(Release):
         return f"{self._warning()}{self.rows:,} rows may leave after {done}: {kept}."
 
     def _page(self, facts: Mapping[str, Any]) -> str:  # noqa: ARG002 - certificates are of tables
+        from halfmask.report import words
         from halfmask.report.page import render_template
         from halfmask.report.responses import response_plots
 
-        document = self.to_dict()
-        return render_template("masked.html", document=document, plots=response_plots(document))
+        document, plots = self.to_dict(), response_plots
+        return render_template("masked.html", document=document, plots=plots(document), say=words)
 
 
 def companion_path(path: str | PathLike[str], name: str) -> Path:
@@ -251,6 +277,9 @@ def seal_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRelea
         parameters=dict(candidate.parameters),
         notes=order_notes(own, (*candidate.notes, *more_notes)),
         suppressed=len(table) - len(rows),
+        risk=class_risk(held, places, ids, ones(len(rows))) if held.schema.quasi else None,
+        blanked=tuple(n for n in published.column_names if _has_blanks(table, rows, source, n)),
+        shared=tuple(c for c in candidate.claims if isinstance(c, WildcardAnonymity)),
         columns=tuple(changes),
         schema=released_schema(
             replace(table.schema, columns=known), changes, held_types, labels=False
@@ -264,6 +293,15 @@ def seal_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRelea
         _arrow=published,
         door=DOOR,
     )
+
+
+def _has_blanks(table: Table, rows: Table, source: Ints, name: str) -> bool:
+    """Whether a cell that held something leaves as a missing one."""
+    gone = rows.arrow[name].is_null()
+    if name not in table.arrow.column_names or not pc.any(gone).as_py():
+        return False
+    held = table.arrow[name].is_valid().combine_chunks().take(pa.array(source))
+    return bool(pc.any(pc.and_(gone, held)).as_py())
 
 
 def _told_forms(table: Table, source: Ints, tokens: Sequence[str]) -> Mapping[str, Incoming]:

@@ -36,6 +36,10 @@ const FIELDS = {
     { name: "seed", label: "Seed, to repeat a search that draws lots", kind: "whole", min: 0, hint: "none", more: true },
     { name: "demands", label: "set people's own demands aside; what leaves says so first", kind: "check", value: "ignore", more: true },
   ],
+  mask: [
+    { name: "k", label: "Check that each class holds at least k people", kind: "whole", min: 2, hint: "nothing is promised" },
+    { name: "demands", label: "set people's own demands aside; what leaves says so first", kind: "check", value: "ignore", more: true },
+  ],
   frontier: [
     { name: "k", label: "Try each of these k", kind: "text", value: "2, 5, 10, 20" },
     { name: "suppression", label: "and each share of rows left out, in %", kind: "shares", value: "0, 2, 5" },

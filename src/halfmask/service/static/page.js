@@ -9,7 +9,7 @@ import * as show from "/static/show.js";
 const place = (id) => document.getElementById(id);
 const WORDS = {
   open: "Reading and describing the table", table: "Sending the table", schema: "Reading the table with this schema",
-  assess: "Measuring who stands out", anonymize: "Searching the recoding that loses least",
+  assess: "Measuring who stands out", anonymize: "Searching the recoding that loses least", mask: "Masking",
   frontier: "Searching every setting", compare: "Comparing the release with the original", query: "Answering",
   synthesize: "Learning a model of the rows", population: "Reading the population",
 };
@@ -106,6 +106,7 @@ async function showTable(found) {
     ["table", found.name], ["rows", draw.count(found.rows)], ["columns", draw.count(found.columns.length)],
   ]));
   schema.draw(found, choices, place("columns"), place("schema-notes"));
+  place("mask-steps").placeholder = (found.schema.mask?.steps || []).length ? "as the schema states" : maskExample();
   place("schema-links").replaceChildren(await draw.links([["schema.toml", "Save the schema (TOML)"]]));
   drawPromises(found.schema);
   drawDomains(found.schema);
@@ -155,6 +156,12 @@ function example(now) {
     (groups.length > 1 ? `\nTHEN ${groups[1]} -> del GUARANTEE k = 10, l = ${l}` : "");
 }
 
+// A step that fits the table.
+function maskExample() {
+  const figure = described.columns.find((one) => one.kind === "numeric" && described.schema.columns?.[one.name]?.role !== "identifier");
+  return figure ? `such as top-code ${figure.name} share=0.01` : "such as local-suppression k=3";
+}
+
 function drawDomains(now) {
   const leave = Object.entries(now.columns || {})
     .filter(([, one]) => one.role !== "identifier" && one.role !== "drop");
@@ -182,9 +189,9 @@ function domains() {
   return Object.keys(found).length ? found : null;
 }
 
-const SHOW = { open: showTable, population: showPopulation, schema: showTable, assess: show.showAssessment, anonymize: show.showRelease,
+const SHOW = { open: showTable, population: showPopulation, schema: showTable, assess: show.showAssessment, anonymize: show.showRelease, mask: show.showMasked,
   frontier: show.showFrontier, compare: show.showComparison, query: show.showAnswer, synthesize: show.showSynthetic };
-const VERBS = ["assess", "anonymize", "frontier", "compare", "query", "synthesize"];
+const VERBS = ["assess", "anonymize", "mask", "frontier", "compare", "query", "synthesize"];
 
 // What is left of the budget; asked for whenever something may have spent it.
 async function showBudget() {
@@ -253,6 +260,8 @@ function listen() {
 const ASKED = {
   assess: () => fields.read(place("assess-form")),
   anonymize: () => fields.read(place("anonymize-form")),
+  mask: () => ({ ...fields.read(place("mask-form")),
+    steps: place("mask-steps").value.split("\n").map((one) => one.trim()).filter(Boolean) }),
   frontier: alternatives,
   compare: () => fields.read(place("compare-form")),
   query: () => noisy({ sql: filled("sql"), ...fields.read(place("query-form")) }, / epsilon /i.test(filled("sql"))),
@@ -271,6 +280,8 @@ async function start() {
     const now = await ask("GET", "/api/state");
     choices = now.choices;
     fields.draw(choices, { promises: promises.whole(choices.promises, true), risks: promises.whole(choices.promises, false) });
+    place("mask-words").replaceChildren(...choices.masks.flatMap(([text, does]) =>
+      [draw.element("dt", {}, draw.element("code", {}, text)), draw.element("dd", {}, does)]));
     listen();
     place("version").textContent = `halfmask ${now.version}`;
     if (now.table) await showTable(await ask("GET", "/api/schema"));

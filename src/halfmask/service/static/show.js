@@ -47,16 +47,33 @@ export async function showRelease(found) {
   place("compare-result").replaceChildren();
 }
 
+export async function showMasked(found) {
+  place("mask-result").replaceChildren(
+    draw.element("p", { class: "outcome" }, found.outcome),
+    draw.figures([
+      ["rows that leave", draw.count(found.rows.published)], ["rows left out", draw.count(found.rows.suppressed)],
+      ...(found.risk ? [["smallest class, people", draw.count(found.risk.smallest)],
+        ["highest risk (prosecutor)", draw.percent(found.risk.highest_risk)],
+        ["mean risk (marketer)", draw.percent(found.risk.mean_risk)]] : []),
+    ]),
+    draw.element("h3", {}, "What was done"),
+    draw.table(["step", "does", "does not protect from"], found.steps.map((one) => [one.mask, one.sentence, one.open])),
+    ...draw.paragraphs(found.notes, "quiet"),
+    await draw.links([["masked.html", "Open the report"], ["masked.parquet", "Save the rows as Parquet"],
+      ["masked.csv", "Save the rows as CSV"]]));
+}
+
 export async function showComparison(found) {
+  const told = (value) => (found.made_up ? "not known" : value);  // classes do not hold the people then
   const after = (value) => (value === null || value === undefined ? "not known" : value);
   place("compare-result").replaceChildren(
     draw.table(["", "original", "release"], [
       ["rows", draw.count(found.rows), draw.count(found.rows_released)],
       ["classes", draw.count(found.classes), draw.count(found.classes_released)],
       ["rows in a class, on average", draw.number(found.mean_class), draw.number(after(found.mean_class_released))],
-      ["smallest class, people", draw.count(found.before.smallest), draw.count(found.after.smallest)],
-      ["highest risk (prosecutor)", draw.percent(found.before.prosecutor), draw.percent(found.after.prosecutor)],
-      ["mean risk (marketer)", draw.percent(found.before.marketer), draw.percent(found.after.marketer)],
+      ["smallest class, people", draw.count(found.before.smallest), told(draw.count(found.after.smallest))],
+      ["highest risk (prosecutor)", draw.percent(found.before.prosecutor), told(draw.percent(found.after.prosecutor))],
+      ["mean risk (marketer)", draw.percent(found.before.marketer), told(draw.percent(found.after.marketer))],
     ]),
     draw.element("h3", {}, "Three questions to a release"), draw.criteria(found),
     await draw.links([["comparison.html", "Open the whole comparison"]]));

@@ -74,7 +74,7 @@ def _entry(name: str, item: object) -> str:
         return line
     lines = [""]
     for text in map(toml_value, item):
-        if len(lines[-1]) + len(text) > _WIDTH:
+        if lines[-1] and len(lines[-1]) + len(text) > _WIDTH:
             lines.append("")
         lines[-1] += f"{text}, "
     return "\n".join([f"{toml_key(name)} = [", *(f"  {line.rstrip()}" for line in lines), "]"])
