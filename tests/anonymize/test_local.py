@@ -115,7 +115,7 @@ def repeated_full_domain(table, k):
 
 
 def test_local_loses_less_than_repeated_full_domain_recoding_on_adult(adult_table):
-    rows = adult_table.arrow if THOROUGH else adult_table.arrow.slice(0, 3000)
+    rows = adult_table.arrow if THOROUGH else adult_table.arrow.slice(0, 6000)
     some = hm.Table(rows, adult_table.schema)
     release = hm.anonymize(some, hm.KAnonymity(5), method="local", suppression=0.05)
     assert release.loss < 0.5 * repeated_full_domain(some, 5)
