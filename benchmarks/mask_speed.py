@@ -81,6 +81,7 @@ STEPS = (
 EIGHT = ("sex", "age", "race", "marital-status", "education", "native-country", "workclass",
          "occupation")  # fmt: skip
 QUIET = 0.6  # seconds of a unit on a quiet machine
+SQUARES = 10**7  # of a unit
 NUMBERS = {"age": 0, "fnlwgt": 2, "education-num": 4, "capital-gain": 10, "capital-loss": 11,
            "hours-per-week": 12}  # fmt: skip
 
@@ -117,7 +118,7 @@ def table(rows: int, seed: int = 0) -> hm.Table:
 def unit() -> float:
     """Seconds of the processor for a sum of ten million squares: how fast this machine is now."""
     began = time.process_time()
-    sum(i * i for i in range(10**7))
+    sum(i * i for i in range(SQUARES))
     return time.process_time() - began
 
 

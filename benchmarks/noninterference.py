@@ -71,15 +71,18 @@ COUNTED = (
     "refused",
     "failed",
 )
-# What is asked: its share of all comparisons, and how; one value of anybody has one other world.
-SUITES: dict[str, tuple[float, Callable[..., None]]] = {
-    "planted, one plan": (0.987, partial(compare_planned, changes=MANY)),
-    "planted, duckdb": (0.005, partial(compare_world, changes=CHANGES)),
-    "planted, reference": (0.002, partial(compare_world, engine="reference", changes=CHANGES)),
-    "planted, one ledger": (0.001, partial(compare_sequence, changes=CHANGES)),
-    "one value of anybody": (0.001, compare_one),
-    "noise": (0.004, partial(compare_noisy, changes=CHANGES)),
-}
+
+
+def suites() -> dict[str, tuple[float, Callable[..., None]]]:
+    """What is asked: its share of all comparisons, and how; one value of anybody has one world."""
+    return {
+        "planted, one plan": (0.987, partial(compare_planned, changes=MANY)),
+        "planted, duckdb": (0.005, partial(compare_world, changes=CHANGES)),
+        "planted, reference": (0.002, partial(compare_world, engine="reference", changes=CHANGES)),
+        "planted, one ledger": (0.001, partial(compare_sequence, changes=CHANGES)),
+        "one value of anybody": (0.001, compare_one),
+        "noise": (0.004, partial(compare_noisy, changes=CHANGES)),
+    }
 
 
 def one_world(name: str, seed: int) -> dict[str, Any]:
@@ -89,7 +92,7 @@ def one_world(name: str, seed: int) -> dict[str, Any]:
     # more processor time, so that one world of eight has them.
     _database().execute(f"SET threads = {THREADS if seed % 8 == 0 else 1}")
     started, count = time.process_time(), Count()
-    SUITES[name][1](seed, PER_WORLD, count=count)
+    suites()[name][1](seed, PER_WORLD, count=count)
     numbers = {one: getattr(count, one) for one in COUNTED}
     seconds = time.process_time() - started
     return numbers | {"found": list(map(str, count.found)), "seconds": seconds}
@@ -117,9 +120,9 @@ class Tally:
 
     def __init__(self, wanted: int, first: int) -> None:
         self.stamp = {"first_seed": first, "digest": digest(), "revision": revision()}
-        self.wanted = {name: max(1, round(wanted * share)) for name, (share, _) in SUITES.items()}
+        self.wanted = {name: max(1, round(wanted * share)) for name, (share, _) in suites().items()}
         self.suites: dict[str, dict[str, Any]] = {
-            name: dict.fromkeys(COUNTED, 0) | {"found": [], "seconds": 0.0} for name in SUITES
+            name: dict.fromkeys(COUNTED, 0) | {"found": [], "seconds": 0.0} for name in suites()
         }
 
     def add(self, name: str, found: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from effort import examples
+from effort import THOROUGH, examples
 from hypothesis import settings
 
 import halfmask as hm
@@ -186,8 +186,10 @@ def spark() -> Iterator[object]:
             .appName("halfmask-tests")
             .config("spark.ui.enabled", "false")
             .config("spark.sql.shuffle.partitions", "2")
-            # Queries are many and small: compiling them well costs more than it saves.
+            # Queries are many and small: compiling and planning them well costs more than it saves.
             .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+            .config("spark.sql.codegen.wholeStage", str(THOROUGH).lower())
+            .config("spark.sql.adaptive.enabled", str(THOROUGH).lower())
             .config("spark.driver.host", "127.0.0.1")
             .config("spark.log.level", "ERROR")
             .config("spark.sql.session.timeZone", "UTC")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from halfmask.table.finder import register_finder
+
 # Every name with the module that it comes from, or that it is. A module loads when a name of it is
 # first used, so that importing the package and asking for help cost nothing.
 _HOMES = {
@@ -148,6 +150,16 @@ else:
     from halfmask import anonymize, query, synthesize, tabulate
 
     del anonymize, query, synthesize, tabulate
+
+
+def _find_hierarchies(table: Any, seconds: float | None) -> Any:
+    from halfmask.coclustering.trees import build_automatic
+
+    return build_automatic(table, seconds)
+
+
+register_finder(_find_hierarchies)
+del register_finder
 
 
 def __getattr__(name: str) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from effort import turn
 from tests.attacks.conftest import SCHEMA, WHO, make_rows
 
 import halfmask as hm
@@ -49,12 +50,13 @@ def figures(sql: str, policies: Any, **how: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "reference"])
-@pytest.mark.parametrize("stated", POLICIES)
 @pytest.mark.parametrize("name", QUESTIONS)
-def test_no_row_of_one_disease_has_her_in_it(name: str, stated: str, engine: str) -> None:
-    found = figures(QUESTIONS[name], POLICIES[stated], engine=engine)
-    assert found
-    assert PAY not in found
+def test_no_row_of_one_disease_has_her_in_it(name: str, engine: str) -> None:
+    number = 2 * [*QUESTIONS].index(name) + (engine == "duckdb")
+    for stated in turn([*POLICIES], number, 2):
+        found = figures(QUESTIONS[name], POLICIES[stated], engine=engine)
+        assert found
+        assert PAY not in found
 
 
 @pytest.mark.parametrize("stated", POLICIES)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from effort import turn
 from sqlglot import exp
 
 import halfmask as hm
@@ -100,13 +101,14 @@ def test_no_date_is_found_by_moving_it_beyond_the_calendar(figure: str, engine: 
         ("rate", float("inf"), "rate / 2"),
     ],
 )
-@pytest.mark.parametrize("figure", ["SUM({})", "MAX({})", "COUNT(DISTINCT {})"])
 def test_a_limit_that_one_person_meets_is_a_condition(
-    column: str, value: Any, expression: str, figure: str, engine: str
+    column: str, value: Any, expression: str, engine: str
 ) -> None:
-    asked = figure.format(expression)
-    assert seen(people(**{column: value}), asked, engine=engine) in ([], [None])
-    assert seen(people(), asked, engine=engine) not in ([], [None])
+    figures = ("SUM({})", "MAX({})", "COUNT(DISTINCT {})")
+    for figure in turn(figures, len(expression) + (engine == "duckdb")):
+        asked = figure.format(expression)
+        assert seen(people(**{column: value}), asked, engine=engine) in ([], [None])
+        assert seen(people(), asked, engine=engine) not in ([], [None])
 
 
 SAMPLES: dict[str, str] = {

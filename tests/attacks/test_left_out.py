@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from effort import turn
 
 import halfmask as hm
 from halfmask.errors import InternalError
@@ -121,8 +122,10 @@ KINDS: dict[str, tuple[dict[str, Any], list[Any], tuple[Any, ...]]] = {
 METHODS = (*RECODINGS, *DIVISIONS, "levels", "exact", "auto", "sets")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("method", "kind"),
+    [(method, kind) for i, method in enumerate(METHODS) for kind in turn([*KINDS], i, 3)],
+)
 def test_a_release_is_the_same_whatever_the_left_out_hold(method: str, kind: str) -> None:
     """A second quasi-identifier varies too: with several, all distances once hung on one person."""
     declared, values, secrets = KINDS[kind]

@@ -112,7 +112,7 @@ def test_no_noisy_question_fails_on_a_planted_value(odd: str, engine: str) -> No
     number = [*ODD].index(odd)
     for declared, questions in ((True, QUESTIONS), (False, HIDDEN)):
         asked = table(ODD[odd], declared=declared)
-        few = len(questions) if engine == "duckdb" else 3
+        few = -(-len(questions) // 2) if engine == "duckdb" else 3
         for sql in turn(questions, number, few):
             found = outcome(lambda q=sql, t=asked: hm.query({"people": t}, q, engine=engine))
             assert found == "an answer", sql

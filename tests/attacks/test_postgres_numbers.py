@@ -73,7 +73,7 @@ def test_what_is_answered_depends_on_nobodys_number(postgres: str, number: str) 
         f"WHERE {number} IS NOT NULL GUARANTEE k = 3"
     )
     told = set()
-    for kwh in (100.0, *turn(ODD, NUMBERS.index(number), 3)):
+    for kwh in (100.0, *turn(ODD, NUMBERS.index(number), 2)):
         rows = make_rows()
         rows["kwh"][WHO] = kwh
         with closing(Postgres(postgres)) as engine:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from effort import turn
 
 import halfmask as hm
 from halfmask.engines.postgres import Postgres
@@ -99,7 +100,8 @@ def seen(engine: Postgres, table: str, sql: str) -> Any:
 
 @pytest.mark.parametrize("column", COLUMNS)
 def test_no_type_tells_what_ada_has(worlds: dict[str, Postgres], column: str) -> None:
-    figures = dict.fromkeys(figure.format(c=column) for figure in FIGURES)
+    some = turn(FIGURES, [*COLUMNS].index(column), 4)
+    figures = dict.fromkeys(figure.format(c=column) for figure in some)
     asked = [f"SELECT {figure} AS x FROM {{t}} GUARANTEE k = 3" for figure in figures]
     asked.append(
         f"SELECT {column} AS x, COUNT(*) AS n FROM {{t}} GROUP BY {column} GUARANTEE k = 3"

@@ -36,6 +36,9 @@ SMALLEST: dict[str, tuple[str, list[str], dict[str, object]]] = {
             "3",
             "--epsilons",
             "1",
+            "--tables",
+            "adult",
+            "network",
             "--methods",
             "marginals",
             "adaptive",
@@ -47,12 +50,16 @@ SMALLEST: dict[str, tuple[str, list[str], dict[str, object]]] = {
     "exact_methods": (
         ADULT,
         ["--seconds", "5", "--method", "columns", "--method", "bounds", "--metric", "dbil"],
-        {"SIZES": (12,)},
+        {"SIZES": (8,)},
     ),
-    "first_use": (NOTHING, ["--rows", "100", "--only", "describe"], {}),
+    "first_use": (NOTHING, ["--rows", "100", "--only", "describe"], {"SQUARES": 1000}),
     "frontier_speed": (HIERARCHIES, ["--rows", "300"], {"KS": (2, 5), "LS": (2,), "SHARES": (0,)}),
-    "mask_speed": (ADULT, ["--rows", "300"], {}),
-    "noninterference": (NOTHING, ["--count", "1", "--workers", "1"], {"PER_WORLD": 1}),
+    "mask_speed": (ADULT, ["--rows", "300"], {"SQUARES": 1000}),
+    "noninterference": (
+        NOTHING,
+        ["--count", "1", "--workers", "1"],
+        {"PER_WORLD": 1, "CHANGES": 1, "MANY": 1},
+    ),
     "optimal_search": (HIERARCHIES, ["--rows", "500", "--json"], {"RUNS": 1}),
     "personal_methods": (ADULT, ["--rows", "400"], {}),
     "population_models": (NOTHING, ["--repeats", "1"], {"FRACTIONS": (0.1,), "THOUSAND": 50}),
@@ -106,6 +113,9 @@ def test_the_script_runs(name: str, monkeypatch, capsys, tmp_path: Path) -> None
     for constant, value in constants.items():
         assert hasattr(script, constant)
         monkeypatch.setattr(script, constant, value)
+    for place, one in list(vars(script).items()):  # compiling takes longer than so few rows
+        if hasattr(one, "py_func") and one.__module__ == name:
+            monkeypatch.setattr(script, place, one.py_func)
     monkeypatch.setattr(sys, "argv", [name, *options])
     try:
         script.main()
@@ -150,6 +160,18 @@ def test_a_comparison_that_was_stopped_goes_on_where_it_was(monkeypatch, capsys,
     assert (len(first), len(both), both[:1]) == (1, 2, first)
     assert len(state.read_text(encoding="utf-8").splitlines()) == 2
     assert run("--print") == both
+
+
+def test_every_table_of_a_comparison_can_be_made(monkeypatch) -> None:
+    monkeypatch.syspath_prepend(SCRIPTS)
+    if import_module("_adult").found() is None:
+        pytest.skip("Adult is not there: run make data")
+    for make in import_module("_dp_tables").TABLES.values():
+        sizes, ordered, codes = make(50, None)
+        assert set(ordered) <= set(sizes) == set(codes)
+        assert all(
+            len(codes[name]) == 50 and codes[name].max() < size for name, size in sizes.items()
+        )
 
 
 def test_peers_that_cannot_run_are_told_as_such(monkeypatch, capsys, tmp_path) -> None:

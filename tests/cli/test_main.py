@@ -127,11 +127,9 @@ def test_a_defect_shows_no_value_unless_asked(halfmask, monkeypatch):
     ("arguments", "both"),
     [
         (["assess", "FILE", "--json"], False),
-        (["describe", "FILE"], True),
         (["check", "FILE", "--k", "2"], True),
-        (["query", "FILE", "SELECT sex, COUNT(*) AS n FROM t GROUP BY sex GUARANTEE k = 3"], False),
     ],
-    ids=["assess", "describe, both streams", "check, both streams", "query"],
+    ids=["assess", "check, both streams"],
 )
 def test_a_reader_that_goes_away_is_no_failure_of_ours(few, arguments, both):
     reader, writer = os.pipe()

@@ -235,7 +235,7 @@ def test_compare(halfmask, few, tmp_path):
 
 def test_demo_does_the_whole_job(halfmask, tmp_path):
     folder = tmp_path / "demo"
-    outcome = halfmask("demo", "--rows", 400, "-o", folder)
+    outcome = halfmask("demo", "--rows", 250, "-o", folder)
     assert outcome.code == 0, outcome.err
     assert f"The report is in {folder / 'report.html'}" in outcome.err
     told = outcome.out.splitlines() + outcome.err.splitlines()
@@ -246,7 +246,7 @@ def test_demo_does_the_whole_job(halfmask, tmp_path):
     assert {"people.anonymous.csv", "people.anonymous.toml", "people.csv", "people.toml",
             "report.html"} <= names  # fmt: skip
     assert halfmask("check", folder / "people.anonymous.csv").code == 0
-    document = halfmask("demo", "--rows", 200, "-o", folder, "--json").json()
+    document = halfmask("demo", "--rows", 100, "-o", folder, "--json").json()
     assert document["release"]["verdicts"][0]["holds"] is True
     assert document["release"]["loss"] <= document["uniform"]["loss"]
 

@@ -95,7 +95,7 @@ def test_no_structure_is_the_null_grid():
 
 def test_sparse_tables_cost_no_more_than_with_khiops():
     """100 x 100 values and 800 observations: merges from single values alone find nothing here."""
-    for seed in (4, 6):
+    for seed in (4, 6) if THOROUGH else (4,):
         random = np.random.default_rng(seed)
         groups = [random.integers(0, 4, 100) for _ in range(2)]
         cell = random.choice(16, 800, p=random.dirichlet(np.full(16, 0.3)))

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from effort import THOROUGH, turn
+from effort import turn
 
 import halfmask as hm
 from halfmask.engines.reference import Reference
@@ -56,7 +56,7 @@ REGIONS = hm.Schema(columns={"city": hm.Column("quasi"), "region": hm.Column("qu
 COAST = hm.Schema(columns={"town": hm.Column("other"), "sea": hm.Column("other")})
 
 
-def people(n: int = 240, seed: int = 7) -> pa.Table:
+def people(n: int = 160, seed: int = 7) -> pa.Table:
     rng = random.Random(seed)
     cities = ["Lille", "Calais", "Arras", "Nice", "Toulon", "Pau", None]
     rows = [
@@ -87,7 +87,7 @@ def people(n: int = 240, seed: int = 7) -> pa.Table:
     return pa.table({n: pa.array([r[n] for r in rows], types.get(n)) for n in rows[0]})
 
 
-def visits(n: int = 240, seed: int = 8) -> pa.Table:
+def visits(n: int = 160, seed: int = 8) -> pa.Table:
     rng = random.Random(seed)
     owners = [i for i in range(n) for _ in range(rng.choice([0, 1, 1, 2, 4]))]
     return pa.table(
@@ -222,21 +222,24 @@ def test_reference_publishes_something(name: str) -> None:
 @pytest.mark.parametrize("name", QUERIES)
 def test_engines_agree(engine: Any, name: str) -> None:
     sql, right = QUERIES[name], expected(name)
+    # What the door asks of rows is another query: in Spark, where it takes longest, of every other.
+    way = "groups" if engine.name == "spark" and [*QUERIES].index(name) % 2 else "rows"
     answer = hm.query(
-        TABLES, sql, POLICIES.get(name), engine=engine, schema=schemas(sql), recheck="rows"
+        TABLES, sql, POLICIES.get(name), engine=engine, schema=schemas(sql), recheck=way
     )
     assert rows_of(answer) == rows_of(right)
     assert answer.withheld == right.withheld
     assert (answer.people, answer.depth) == (right.people, right.depth)
 
 
-@pytest.mark.parametrize("rule", [{"p": 900}, {"n": 3, "k": 12}], ids=str)
+@pytest.mark.parametrize("rule", [{"p": 900}, {"n": 3, "k": 30}], ids=str)
 def test_engines_agree_on_who_makes_up_a_sum(engine: Any, rule: dict[str, float]) -> None:
     rules = hm.Schema(columns=VISITS.columns, person="id", query=QueryRules(dominance=rule))
     sql = (
         "SELECT ward, SUM(cost) AS x, AVG(cost / 7) AS y, COUNT(*) AS n FROM visits GROUP BY ward "
     )
-    for where in ("WHERE cost > 57", "WHERE cost > 30", *([""] if THOROUGH else [])):
+    few = 1 if engine.name == "spark" else 2
+    for where in turn(("WHERE cost > 57", "WHERE cost > 30", ""), len(rule), few):
         asked = sql.replace("GROUP", f"{where} GROUP") + "GUARANTEE k = 3"
         given = {"schema": {"visits": rules}}
         right = hm.query(TABLES, asked, engine=Reference(TABLES), **given)

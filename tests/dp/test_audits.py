@@ -119,8 +119,8 @@ def test_audit_of_the_count_tree() -> None:
 
         return run
 
-    assert least_epsilon(run_at(2, Fraction(1)), 200_000) <= 1
-    assert least_epsilon(run_at(2, Fraction(4)), 200_000) > 1
+    assert least_epsilon(run_at(2, Fraction(1)), 80_000) <= 1
+    assert least_epsilon(run_at(2, Fraction(4)), 80_000) > 1
 
 
 def test_audit_of_the_count_tree_fails_where_levels_are_not_counted(monkeypatch) -> None:

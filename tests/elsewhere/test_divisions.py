@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from effort import turn
 from places import FIGURES, MODELS, SCHEMA, multiset, people, stored
 
 import halfmask as hm
@@ -107,8 +108,14 @@ def test_a_refusal_names_no_rows_that_it_cannot_number(tmp_path: Path, method: s
 
 
 @pytest.mark.usefixtures("in_place")
-@pytest.mark.parametrize("method", ["personal", "mondrian", "k-member"])
-@pytest.mark.parametrize("rows", [alike(120), people(120)], ids=["alike", "different"])
+@pytest.mark.parametrize(
+    ("method", "rows"),
+    [
+        (method, make(120))
+        for i, method in enumerate(["personal", "mondrian", "k-member"])
+        for make in turn([alike, people], i)
+    ],
+)
 def test_other_divisions_stay_too(tmp_path: Path, rows: pa.Table, method: str) -> None:
     settings = {"method": method, "seed": 4}
     memory = hm.anonymize(hm.read(in_order(rows), SCHEMA), *MODELS, **settings)

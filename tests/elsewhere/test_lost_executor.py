@@ -12,11 +12,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from effort import THOROUGH
 
 SCRIPT = Path(__file__).parents[1] / "tools" / "lost_executor.py"
 
 
-@pytest.mark.slow
+# Of three processes of Java; that rows go to the checkpoint folder is asked in test_spark.py.
+@pytest.mark.skipif(not THOROUGH, reason="make thorough kills executors")
 def test_a_killed_executor_changes_nothing_in_the_release(tmp_path: Path) -> None:
     pytest.importorskip("pyspark", reason="Spark is not installed (halfmask[spark])")
     if shutil.which("java") is None or not Path("/proc").is_dir():

@@ -11,9 +11,11 @@ from places import MODELS, SCHEMA, multiset, people, same
 
 import halfmask as hm
 from halfmask.cli.main import run
+from halfmask.engines import aside
 from halfmask.engines.spark import Spark
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 pytestmark = pytest.mark.spark
@@ -21,13 +23,44 @@ ASKED = "SELECT zip, COUNT(*) AS n FROM the_table GROUP BY zip GUARANTEE k = 2"
 SETTINGS: dict[str, Any] = {"method": "local", "suppression": 0.05}
 
 
+@pytest.fixture
+def usual_settings(spark: Any) -> Iterator[None]:
+    """A release is made by Spark as its users have it; other tests let it plan less."""
+    names = ("spark.sql.codegen.wholeStage", "spark.sql.adaptive.enabled")
+    before = {name: spark.conf.get(name) for name in names}
+    for name in names:
+        spark.conf.set(name, "true")
+    yield
+    for name, value in before.items():
+        spark.conf.set(name, value)
+
+
+@pytest.fixture
+def blocks(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Path]]:
+    """What stands in a checkpoint folder when rows were written; other tests have none."""
+    context, found = spark.sparkContext, []
+
+    def look(point: str) -> None:
+        if point == "written aside":
+            found.extend(tmp_path.glob("blocks/*/rdd-*/part-*"))
+
+    monkeypatch.setattr(aside, "reach", look)
+    context.setCheckpointDir(str(tmp_path / "blocks"))
+    yield found
+    context._jsc.sc().setCheckpointDir(None)
+    assert context.getCheckpointDir() is None
+
+
 @pytest.fixture(scope="module")
 def visits(spark: Any) -> Any:
     return spark.createDataFrame(people())
 
 
-@pytest.mark.usefixtures("in_place")
-def test_spark_gives_the_release_of_memory(spark: Any, visits: Any, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("in_place", "usual_settings")
+def test_spark_gives_the_release_of_memory(
+    spark: Any, visits: Any, tmp_path: Path, blocks: list[Path]
+) -> None:
+    """Blocks in a checkpoint folder outlast an executor, who is killed in test_lost_executor.py."""
     before = {one.name for one in spark.catalog.listTables()}
     memory = hm.anonymize(hm.read(people(), SCHEMA), *MODELS, **SETTINGS)
     table = hm.read(visits, SCHEMA)
@@ -35,7 +68,8 @@ def test_spark_gives_the_release_of_memory(spark: Any, visits: Any, tmp_path: Pa
         same(memory, release)
         for _ in range(2):  # a release of ours is replaced
             release.write(f"{tmp_path}/out/")
-    assert [one.name for one in tmp_path.iterdir()] == ["out"]
+    assert {one.name for one in tmp_path.iterdir()} == {"out", "blocks"}
+    assert blocks
     assert multiset(pq.read_table(tmp_path / "out")) == multiset(memory.to_arrow())
     assert all(one.holds for one in hm.check(f"{tmp_path}/out/"))
     assert {one.name for one in spark.catalog.listTables()} == before  # nothing of ours stays

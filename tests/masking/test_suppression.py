@@ -7,7 +7,7 @@ from itertools import product
 
 import pyarrow.compute as pc
 import pytest
-from effort import examples
+from effort import THOROUGH, examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -127,11 +127,10 @@ def test_fewer_cells_than_sdcmicro_on_adult(adult):
     rows = hm.read(adult, schema=schema).arrow
     ages = pc.floor(pc.divide(rows["age"].cast("float64"), 10))
     people = hm.read(rows.set_column(rows.column_names.index("age"), "age", ages), schema=schema)
-    mask = M.LocalSuppression(5, reading="any")
-    facts = hm.mask(people, mask).steps[0]["facts"]
-    assert facts["suppressed"] < 14_735  # sdcMicro with ages in decades, recorded
-    five = M.LocalSuppression(5, columns=names[:5], reading="any")
-    assert hm.mask(people, five).steps[0]["facts"]["suppressed"] < 2_192
+    # sdcMicro with ages in decades, recorded; of eight columns in the thorough run.
+    for columns, theirs in ((names[:5], 2_192), *([(names, 14_735)] if THOROUGH else [])):
+        mask = M.LocalSuppression(5, columns=columns, reading="any")
+        assert hm.mask(people, mask).steps[0]["facts"]["suppressed"] < theirs
 
 
 def test_rare_values_are_blanked_by_people():

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from effort import THOROUGH
 
 from halfmask.errors import HalfmaskError
 from halfmask.protocol.commons import Terms, commons_from
@@ -116,7 +117,7 @@ def see(rows: dict[str, list[Any]], sql: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(20 if THOROUGH else 10))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_planted_cell_does_not_show(seed: int, count: Count) -> None:
     rows = people(seed)

@@ -11,18 +11,21 @@ def found(count: Count) -> str:
     return "\n\n".join(map(str, count.found[:5]))
 
 
-@pytest.mark.parametrize("seed", range(500, 506 if THOROUGH else 504))
+@pytest.mark.parametrize("seed", range(500, 506 if THOROUGH else 503))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_one_value_changes_only_rows_on_its_way_up(seed: int, count: Count) -> None:
     compare_one(seed, 8, count=count)
     assert not count.found, found(count)
 
 
-@pytest.mark.parametrize("seed", range(600, 605))
+@pytest.mark.parametrize("seed", range(600, 605 if THOROUGH else 602))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_whether_a_noisy_question_fails_depends_on_no_row(seed: int, count: Count) -> None:
-    """In 200 comparisons: one that fails in 1.5% of changed worlds is seen in 19 runs of 20."""
-    compare_noisy(seed, 10, changes=4, count=count)
+    """In 200 comparisons: one that fails in 1.5% of changed worlds is seen in 19 runs of 20.
+
+    The ordinary run makes 60, in which one that fails in 5% is.
+    """
+    compare_noisy(seed, 10, changes=4 if THOROUGH else 3, count=count)
     assert not count.found, found(count)
     assert count.failed == 0
 

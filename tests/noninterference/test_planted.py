@@ -41,7 +41,7 @@ def found(count: Count) -> str:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_nothing_of_a_planted_person_shows_where_most_are_answered(count: Count) -> None:
     """Questions that are refused prove nothing: most have rows, and figures in them."""
-    for seed in (*range(4), *range(200, 205 if THOROUGH else 201)):
+    for seed in (*range(4), *range(200, 205)) if THOROUGH else (0, 3, 201):
         compare_world(seed, 8, changes=4, count=count)
     assert not count.found, found(count)
     assert count.failed == 0
@@ -49,7 +49,7 @@ def test_nothing_of_a_planted_person_shows_where_most_are_answered(count: Count)
     assert count.with_figures >= 0.4 * count.asked, count.to_dict()
 
 
-@pytest.mark.parametrize("seed", range(1000, 1010 if THOROUGH else 1006))
+@pytest.mark.parametrize("seed", range(1000, 1010 if THOROUGH else 1003))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_nothing_shows_of_many_values_under_one_plan(seed: int, count: Count) -> None:
     """Short questions are planned once: of the plan it is asserted that no row decides it."""
@@ -58,7 +58,7 @@ def test_nothing_shows_of_many_values_under_one_plan(seed: int, count: Count) ->
     assert count.failed == 0
 
 
-@pytest.mark.parametrize("seed", range(1100, 1104))
+@pytest.mark.parametrize("seed", range(1100, 1104 if THOROUGH else 1102))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_nothing_shows_in_five_questions_with_one_ledger(seed: int, count: Count) -> None:
     compare_sequence(seed, 5, changes=3, count=count)
@@ -66,7 +66,7 @@ def test_nothing_shows_in_five_questions_with_one_ledger(seed: int, count: Count
     assert count.failed == 0
 
 
-@pytest.mark.parametrize("seed", range(100, 103))
+@pytest.mark.parametrize("seed", range(100, 103 if THOROUGH else 102))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_nothing_shows_in_the_reference(seed: int, count: Count) -> None:
     compare_world(seed, 6, "reference", changes=3, count=count)
@@ -89,7 +89,7 @@ def on(make: Callable[[], Any]) -> Callable[[dict[str, Any]], Any]:
     return opened
 
 
-@pytest.mark.parametrize("seed", range(300, 303 + MORE))
+@pytest.mark.parametrize("seed", range(300, (303 if THOROUGH else 302) + MORE))
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_nothing_shows_in_postgres(postgres: str, seed: int, count: Count) -> None:
     compare_world(seed, 4, on(lambda: Postgres(postgres)), changes=3, count=count)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
-from effort import examples
+from effort import THOROUGH, examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.protocol.deaths import Nursery, ask_dying_relays
@@ -441,7 +441,7 @@ def test_a_cell_that_returns_twice_or_late_changes_nothing() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
-@pytest.mark.parametrize("merge", ["tree", "swap", "network"])
+@pytest.mark.parametrize("merge", ["tree", *(["swap", "network"] if THOROUGH else [])])
 def test_a_relay_killed_at_every_step_gives_the_same_answer(
     nursery: Nursery, merge: Any, tmp_path: Path
 ) -> None:

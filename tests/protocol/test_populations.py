@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from effort import THOROUGH, examples
+from effort import THOROUGH, examples, turn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.protocol.town import COMMONS, GUARANTEES, Town, row, sql
@@ -70,7 +70,8 @@ def test_cells_answer_what_a_trusted_center_would(
     same(people, sql(semantics), Terms(merge, partition, frame, 40))
 
 
-POPULATIONS = 700 if THOROUGH else 240
+POPULATIONS = 700 if THOROUGH else 150
+SEMANTICS = ("selective", "complete", "complete-greedy")
 NUMBERED = commons_from(
     {
         "tables": {
@@ -108,14 +109,14 @@ def many_people(random: np.random.Generator) -> pa.Table:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("semantics", ["selective", "complete", "complete-greedy"])
+@pytest.mark.parametrize("semantics", SEMANTICS)
 def test_thousands_of_populations(semantics: str) -> None:
     """Each town is collected, closed and merged on its own; all answers are compared at once.
 
     The number of the town is a grouping column that is never generalized, so that one answer over
     all towns is the answers of each.
     """
-    random = np.random.default_rng(["selective", "complete", "complete-greedy"].index(semantics))
+    random = np.random.default_rng(SEMANTICS.index(semantics))
     people = many_people(random)
     text = sql(semantics).replace("SELECT a,", "SELECT town, a,").replace("BY a,", "BY town, a,")
     made = blueprint(NUMBERED, text)
@@ -162,8 +163,9 @@ def test_simulated_contributions_are_those_of_single_cells() -> None:
         assert alone.record == together[i].tobytes()
 
 
-@pytest.mark.parametrize("merge", MERGES)
-@pytest.mark.parametrize("semantics", ["selective", "complete", "complete-greedy"])
+@pytest.mark.parametrize(
+    ("merge", "semantics"), [(m, s) for i, m in enumerate(MERGES) for s in turn(SEMANTICS, i)]
+)
 def test_every_merge_with_every_semantics(merge: Any, semantics: str) -> None:
     people = [
         {"a": i % 7, "b": "xyz"[i % 3], "s": i % 5, "k": 1 + i % 6, "l": 1 + i % 3}

@@ -6,11 +6,11 @@ import datetime as dt
 import math
 import re
 from decimal import Decimal
-from itertools import product
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from effort import turn
 
 import halfmask as hm
 from halfmask.dp import BudgetLedger, Pure
@@ -115,7 +115,10 @@ def test_what_could_fail_on_a_row_is_refused_and_costs_nothing(condition: str, t
 NUMBERS = ("tiny", "n", "w", "money", "7", "0.001")
 
 
-@pytest.mark.parametrize(("left", "right"), list(product(NUMBERS[:4], NUMBERS)))
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [(left, right) for i, left in enumerate(NUMBERS[:4]) for right in turn(NUMBERS, i, 3)],
+)
 def test_arithmetic_never_leaves_its_type(left: str, right: str) -> None:
     """Rows with the largest and smallest numbers are added up like any others."""
     shapes = ["{a} + {b}", "{a} - {b}", "-{a} * {b}", "ABS({a}) * {b} - {a}", "({a} + {b}) / 3"]

@@ -11,7 +11,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.errors import HierarchyError
+from halfmask.table.finder import find_hierarchies
 from halfmask.table.hierarchies.arx_csv import Csv
 from halfmask.table.hierarchies.dates import Dates
 from halfmask.table.hierarchies.intervals import Intervals
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from halfmask.table.table import Table
 
 
-# Finding hierarchies stands above tables, so that it is named and not imported.
-_FINDER = "halfmask.coclustering.trees"
 _KEYS = ("levels", "bins", "intervals")
 INTERVALS = ("equal-frequency", "equal-width", "modl")
 
@@ -99,7 +97,7 @@ def find_automatic(table: Table, seconds: float | None = None) -> Table:
     hurried = seconds is not None and "settled" not in table.memo
     known = "settled in time" if hurried else "settled"
     if known not in table.memo:
-        table.memo[known] = import_module(_FINDER).build_automatic(table, seconds)
+        table.memo[known] = find_hierarchies(table, seconds)
     return table.memo[known]
 
 
