@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from halfmask.assessment import measure
+from halfmask.assessment.measure import Finding, Measure, known_figure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +59,34 @@ def test_compare_takes_queries_and_a_control(halfmask, sample, three, tmp_path):
     assert outcome.code == 0, outcome.err
     assert "query 1 of the file" in outcome.out
     assert page.exists()
+
+
+def test_the_short_lines_are_those_of_the_whole_comparison(
+    halfmask, sample, three, monkeypatch, tmp_path
+):
+    one = ("compare", sample, three, "--no-learn", "--attacks", 50)
+    page = tmp_path / "report.html"  # a page needs all measures, and the lines stay the same
+    whole = halfmask(*one, "-o", page)
+    for name in ("published_measures", "pairs_of", "membership", "minimality", "moments"):
+        monkeypatch.setattr(f"halfmask.assessment.comparison.{name}", _refuse)
+    short = halfmask(*one)
+    assert (short.code, short.out) == (0, whole.out)
+    assert f"The report is in {page}.\n{short.err}" == whole.err
+    assert halfmask(*one, "-o", page).code == 70  # whose measures were taken away
+
+
+def _refuse(*_: object, **__: object) -> None:
+    raise AssertionError("this is shown by no short line")
+
+
+def test_registered_measures_see_all_others(halfmask, sample, three, monkeypatch):
+    def show(one: float, found: Any) -> Iterator[Finding]:
+        yield Finding("mine", after=known_figure(one + found.membership.area.n), section="sizes")
+
+    monkeypatch.setitem(measure._ADDED, "compare", [Measure("mine", "?", lambda _: 1.0, show)])
+    found = halfmask("compare", sample, three, "--no-learn", "--attacks", 20)
+    assert found.code == 0, found.err
+    assert "mine" in found.out
 
 
 def test_needs_and_limits_are_given_as_options(halfmask, sample, three):

@@ -12,6 +12,7 @@ from halfmask.coclustering.criterion import GridCriterion
 from halfmask.coclustering.hierarchy import merge_parts, renumber
 from halfmask.coclustering.observations import Variable, observe
 from halfmask.coclustering.search import GridSearch
+from halfmask.kernels import coclustering, coclustering_path
 from halfmask.kernels.coclustering import anneal_values, best_intervals, move_values
 
 
@@ -127,3 +128,44 @@ def test_annealing_keeps_parts_without_gaps_and_repeats_for_a_seed():
         assert len(np.unique(part)) == left == int(part.max()) + 1
         found.append(part)
     assert np.array_equal(*found)
+
+
+@settings(max_examples=examples(60))
+@given(st.integers(0, 10**6), kinds, forms, st.booleans())
+def test_numpy_merges_as_the_kernel_does(seed, kinds, form, some):
+    observed, grid = case(seed, kinds)
+    frozen = [some and k == 1 for k in range(len(kinds))]
+    stop_at = [1 + (seed + k) % 2 for k in range(len(kinds))]
+    found = []
+    for merge in (coclustering_path.merge_plain, coclustering_path.merge_compiled):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(coclustering_path, "merge_path", merge)
+            judge = GridCriterion(observed, form)
+            found.append(merge_parts(judge, grid, frozen=frozen, stop_at=stop_at))
+    assert np.array_equal(found[0].steps, found[1].steps)
+    assert np.array_equal(found[0].change, found[1].change)  # to the last bit
+    assert not some or not (found[0].steps[:, 0] == 1).any()
+
+
+@settings(max_examples=examples(60))
+@given(st.integers(0, 10**6), kinds)
+def test_numpy_profiles_as_the_kernel_does(seed, kinds):
+    observed, grid = case(seed, kinds)
+    search = GridSearch.of(GridCriterion(observed), 0)
+    for side in range(len(kinds)):
+        cell, cells = search.cells_of_others(side, grid)
+        given = (*search.index[side], cell, observed.weights, cells)
+        for one, other in zip(
+            coclustering._profile(*given), coclustering._profile_plain(*given), strict=True
+        ):
+            assert np.array_equal(one, other)
+            assert one.dtype == other.dtype
+
+
+def test_chances_are_exponentials():
+    asked = -np.concatenate([[0.0], np.geomspace(1e-9, 700, 2000)])
+    found = [coclustering._chance(x) for x in asked]
+    near = asked > -40  # less is nothing beside the likeliest, whose chance is 1
+    assert np.allclose(np.array(found)[near], np.exp(asked[near]), rtol=3e-13, atol=0)
+    assert max(np.array(found)[~near]) < 1e-17
+    assert coclustering._chance(-1e9) < 1e-300

@@ -89,11 +89,11 @@ class Assessment(MeasureResults):
 class Options:
     """What is assessed by; the attributes are explained where ``assess`` takes them."""
 
-    population: Table | None
-    fraction: float | None
-    size: int
-    k: int
-    limit: float
+    population: Table | None = None
+    fraction: float | None = None
+    size: int = 3
+    k: int = 5
+    limit: float = LIMIT
 
 
 @dataclass(frozen=True, eq=False)
@@ -439,13 +439,20 @@ def assess(
     rows = as_table(table)
     if weights is None and population is None and fraction is None:
         weights = rows.schema.weight
+    everybody = None if population is None else as_rows(population)
+    case = assessment_case(rows, Options(everybody, fraction, size, k, limit), weights)
+    return Assessment.of("assess", ASSESSED, case, assessment_notes(case))
+
+
+def assessment_case(
+    rows: Table, options: Options | None = None, weights: str | None = None
+) -> AssessmentCase:
+    """The table, of which nothing is measured before it is asked for."""
     held = count_tuples(rows, _read, weights=weights)
     held.table.schema.require_quasi()
     if not len(held.table):
         raise InputError("The table has no rows: there is nothing to assess.")
-    everybody = None if population is None else as_rows(population)
-    case = AssessmentCase(held, Options(everybody, fraction, size, k, limit))
-    return Assessment.of("assess", ASSESSED, case, assessment_notes(case))
+    return AssessmentCase(held, Options() if options is None else options)
 
 
 def _read(schema: Schema) -> list[str]:

@@ -30,7 +30,7 @@ from halfmask.table.tuples import Tuples
 from halfmask.table.values import labels_with_points
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from os import PathLike
 
     Given = Table | ReleasedRows | str | PathLike[str]
@@ -232,12 +232,12 @@ def compare(
     others: TablesBeside = {"control": control, "earlier": earlier, "weaker": weaker}
     options = ComparisonOptions.of(settings)
     if not more:
-        return _compare_one(original, release, others, options)
+        return compare_one(original, release, others, options)
     releases = {f"release {i}": one for i, one in enumerate((release, *more), start=1)}
     return compare_releases(original, releases, others, options)
 
 
-class TablesBeside(TypedDict):
+class TablesBeside(TypedDict, total=False):
     """Tables beside the original and its release."""
 
     control: Any
@@ -245,14 +245,20 @@ class TablesBeside(TypedDict):
     weaker: Any
 
 
-def _compare_one(
-    original: Given, release: Given, others: TablesBeside, options: ComparisonOptions
+def compare_one(
+    original: Given,
+    release: Given,
+    others: TablesBeside,
+    options: ComparisonOptions,
+    only: Collection[str] | None = None,
 ) -> Comparison:
-    given = (original, release, others["control"], others["earlier"], others["weaker"])
+    """Compare a release with its original, by ``only`` these measures if any are named."""
+    beside = (others.get("control"), others.get("earlier"), others.get("weaker"))
+    given = (original, release, *beside)
     case = ComparisonCase(read_tables(given, options.named, options.suppressed), options)
     if options.weights is not None:
         require_weights(case.sides, options.weights)
-    return Comparison.of("compare", COMPARED, case, case.notes)
+    return Comparison.of("compare", COMPARED, case, case.notes, only)
 
 
 def compare_releases(
@@ -264,5 +270,5 @@ def compare_releases(
 ) -> SideBySide:
     """Compare several releases, by name, with one original, which is read once."""
     table = as_table(original)
-    found = [_compare_one(table, one, others, options) for one in releases.values()]
+    found = [compare_one(table, one, others, options) for one in releases.values()]
     return SideBySide.of([*releases], found, conditions)

@@ -16,7 +16,7 @@ from halfmask.release.files import private_file, write_report
 from halfmask.table.document import Result, document_field, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from os import PathLike
 
 
@@ -138,8 +138,21 @@ class MeasureResults(Document):
     _written: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
 
     @classmethod
-    def of(cls, verb: str, own: Sequence[Measure], case: Any, notes: tuple[str, ...]) -> Self:
-        """Find the verb's own measures and those that were registered, in this order."""
+    def of(
+        cls,
+        verb: str,
+        own: Sequence[Measure],
+        case: Any,
+        notes: tuple[str, ...],
+        only: Collection[str] | None = None,
+    ) -> Self:
+        """Find the verb's own measures and those that were registered, in this order.
+
+        With ``only``, those of its own that it names: the result has no others, and is for who
+        reads no others. All are found beside registered ones, which may look at any of them.
+        """
+        if only is not None and not _ADDED[verb]:
+            own = [one for one in own if one.name in only]
         measures = (*own, *_ADDED[verb])
         figures = {
             one.name: one.find(case) if not one.needs or getattr(case, one.needs) else None
@@ -159,8 +172,15 @@ class MeasureResults(Document):
 
     def figures_as_values(self) -> dict[str, Any]:
         """The measures, then what follows from them."""
-        found = {said: _values(self.figures[name], parts) for name, said, parts in self._written}
-        return found | Document.figures_as_values(self)
+        return self._measured() | Document.figures_as_values(self)
+
+    def select(self, *derived: str) -> dict[str, Any]:
+        """The measures that were found, limit and notes as plain values, and some that follow."""
+        named = ("limit", "notes", *derived)
+        return self._measured() | {name: plain(getattr(self, name)) for name in named}
+
+    def _measured(self) -> dict[str, Any]:
+        return {said: _values(self.figures[name], parts) for name, said, parts in self._written}
 
 
 def list_findings(measures: Sequence[Measure], found: MeasureResults) -> tuple[Finding, ...]:

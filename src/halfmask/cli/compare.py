@@ -90,7 +90,7 @@ def compare_command(
 
     Example: halfmask compare people.csv k5.csv k10.csv --require "highest_risk<=0.2"
     """
-    from halfmask.assessment.compare import compare_releases
+    from halfmask.assessment.compare import compare_one, compare_releases
     from halfmask.assessment.options import ComparisonOptions
     from halfmask.assessment.side_by_side import Condition
 
@@ -127,6 +127,12 @@ def compare_command(
             "weights": given["weights"],
         }
     )
+    if len(releases) == 1 and not as_json and not output and not _asks_more(given):
+        (only,) = releases.values()
+        with show.show_working("Comparing"):
+            one = compare_one(original, only, others, options, SHORT)
+        show_short_comparison(one)
+        return 0
     with show.show_working("Comparing"):
         found = compare_releases(original, releases, others, options, conditions)
     if len(releases) > 1:
@@ -134,6 +140,12 @@ def compare_command(
     else:
         _print_one(found, output, given, as_json=as_json)
     return 0 if found.met else PrivacyError.exit_code
+
+
+def _asks_more(given: dict[str, Any]) -> bool:
+    """Whether more is asked for than the short lines show."""
+    more = ("verbose", "require", "needs", "needs_file", "partition", "values", "weaker")
+    return any(given[name] for name in more)
 
 
 def _print_one(
@@ -216,6 +228,11 @@ def _show_conditions(found: SideBySide) -> None:
 
 
 _USE = ("counting", "queries", "left_out", "predictions", "regressions")
+# what the short lines say, or follow from
+SHORT = (
+    "rows", "rows_released", "suppressed", "utility", "summaries", "needs", "before", "after",
+    "finding", "disclosures", "criteria", "differencing", *_USE,
+)  # fmt: skip
 _STEPS = 5  # pieces of advice that are printed; -o writes all
 
 
@@ -230,10 +247,10 @@ def show_short_comparison(found: Comparison) -> None:
     show.findings("What it is good for", used, "use")
     _show_summaries(found)
     show_needs(found)
-    document = found.to_dict()
+    document = found.select("made_up", "generalized")
     show.print_criteria(document)
-    if found.discrimination.inversions is not None:  # a weaker release was given
-        show_release_rates(found)
+    if "discrimination" in document and found.discrimination.inversions is not None:
+        show_release_rates(found)  # a weaker release was given
     if found.made_up:
         show.say(MADE_UP)
     for note in found.notes:

@@ -211,7 +211,7 @@ def load(file: str, given: Mapping[str, Any]) -> Table:
             "query, risks, synthesize)."
         )
     if file.endswith((".csv", ".tsv", ".parquet")):
-        _spare_pandas()
+        spare_pandas()
     read_options = {k: given[k] for k in _READ if given.get(k)}
     return with_roles(read(file, **read_options), given)
 
@@ -226,7 +226,7 @@ class _Absent:
             raise ModuleNotFoundError(name)
 
 
-def _spare_pandas() -> None:
+def spare_pandas() -> None:
     """Keep pyarrow from importing pandas, as it does at its first array, where nobody needs it.
 
     pyarrow looks once; so it is only where the process is this command and nothing else.

@@ -14,17 +14,18 @@ from halfmask.cli import show
 from halfmask.cli.assess import show_assessment
 from halfmask.cli.budget import LEDGER, accountant_of
 from halfmask.cli.compare import show_comparison
-from halfmask.cli.options import as_json, verbose
+from halfmask.cli.options import as_json, spare_pandas, verbose
 from halfmask.cli.publish import show_release
 from halfmask.errors import InputError
 
 if TYPE_CHECKING:
-    from halfmask.assessment.assess import Assessment
     from halfmask.assessment.comparison import Comparison
     from halfmask.release.release import Release
     from halfmask.table.table import Table
 
 SUPPRESSION = 0.05
+# what the story says of a comparison, or follows from
+_TOLD = ("rows", "suppressed", "before", "after", "finding", "counting")
 HIGHEST_DEMAND = 10
 
 
@@ -45,24 +46,30 @@ def demo_command(rows: int, seed: int | None, output: str, verbose: bool, as_jso
     and its report. Example: halfmask demo --rows 10000 -o demo
     """
     import halfmask as hm
+    from halfmask.assessment.assess import assessment_case
+    from halfmask.assessment.compare import compare_one
+    from halfmask.assessment.options import ComparisonOptions
     from halfmask.sample import SEED, write
 
-    folder = Path(output)
+    folder, whole = Path(output), verbose or as_json
     with show.phases() as phase:
         phase("Inventing people")
+        spare_pandas()
         path = write(folder, rows, seed=SEED if seed is None else seed)
         people = hm.read(path)
         phase("Assessing")
-        risk = hm.assess(people)
+        risk = hm.assess(people) if whole else None
+        alone = assessment_case(people).alone if risk is None else risk.unique_rows
         phase("Searching the recoding that loses least")
         release = hm.anonymize(people, hm.PersonalKAnonymity(), suppression=SUPPRESSION)
         phase("Searching one k for everybody, to compare")
-        uniform = _one_k_for_all(people)
+        uniform = _one_k_for_all(people, release.method)
         phase("Comparing")
-        gain = hm.compare(people, release, learn=False)
+        options = ComparisonOptions(learn=False)
+        gain = compare_one(people, release, {}, options, None if whole else _TOLD)
         phase("Writing")
         files = _write(release, folder)
-    if as_json:
+    if as_json and risk is not None:
         facts: dict[str, Any] = {
             "assessment": risk.to_dict(),
             "release": release.to_dict(),
@@ -72,21 +79,21 @@ def demo_command(rows: int, seed: int | None, output: str, verbose: bool, as_jso
         }
         show.print_document("demo", facts)
         return
-    if verbose:
+    if risk is not None:
         show_assessment(risk)
         show_release(release)
         show_comparison(gain)
     else:
-        _tell(Story(people, risk, release, gain, uniform), str(path))
+        _tell(Story(people, alone, release, gain, uniform), str(path))
     _conclude(files)
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What the demo found."""
+    """What the demo found: ``alone`` are people who are unique before the release."""
 
     people: Table
-    risk: Assessment
+    alone: int
     release: Release
     gain: Comparison
     uniform: float | None
@@ -95,7 +102,7 @@ class Story:
 def _tell(found: Story, path: str) -> None:
     """Print it as a story of less than thirty lines; every figure is explained where it stands."""
     for title, lines in (
-        (f"{found.risk.rows:,} invented patients are in {path}.", []),
+        (f"{len(found.people):,} invented patients are in {path}.", []),
         ("Who stands out", _standing_out(found)),
         ("What was promised", _promised(found)),
         ("What was done", _done(found)),
@@ -109,7 +116,7 @@ def _tell(found: Story, path: str) -> None:
 def _standing_out(found: Story) -> list[str]:
     schema = found.people.schema
     return [
-        f"{found.risk.unique_rows:,} of them ({show.percent(found.risk.unique_share)}) are the "
+        f"{found.alone:,} of them ({show.percent(found.alone / len(found.people))}) are the "
         "only one with their values in",
         f"{', '.join(schema.quasi)}. Whoever knows these of a person",
         f"finds the row, and reads {' and '.join(schema.sensitive)} off it.",
@@ -153,13 +160,14 @@ def _left(found: Story) -> list[str]:
     ]
 
 
-def _one_k_for_all(people: Table) -> float | None:
-    """The loss if everybody got the highest demand of anybody; None where that is impossible."""
+def _one_k_for_all(people: Table, method: str) -> float | None:
+    """The loss by the same method with everybody's highest demand; None where impossible."""
     import halfmask as hm
     from halfmask.errors import PrivacyError
 
     try:
-        release = hm.anonymize(people, hm.KAnonymity(HIGHEST_DEMAND), suppression=SUPPRESSION)
+        asked = hm.KAnonymity(HIGHEST_DEMAND)
+        release = hm.anonymize(people, asked, method=method, suppression=SUPPRESSION)
     except PrivacyError:
         return None
     return release.loss

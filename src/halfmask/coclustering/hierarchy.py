@@ -91,7 +91,8 @@ def merge_parts(
         frozen: variables whose parts stay.
         stop_at: the least number of parts per variable.
     """
-    from halfmask.kernels.coclustering_merges import Cells, Sides, merge_path
+    from halfmask.kernels.coclustering_merges import Cells, Sides
+    from halfmask.kernels.coclustering_path import merge_path
 
     observed = criterion.observations
     dims = len(partition)

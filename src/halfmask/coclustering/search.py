@@ -101,8 +101,9 @@ class GridSearch:
 
         cell, cells = self.cells_of_others(side, partition)
         starts, order = self.index[side]
-        found = profile(starts, order, cell, self.criterion.observations.weights, cells)
-        return ValueCounts(*found, cells)
+        weights = self.criterion.observations.weights
+        ends, inside, counts = profile(starts, order, cell, weights, cells)
+        return ValueCounts(ends, inside, counts, cells)
 
     def improve(
         self, side: int, partition: GridPartition, *, sweeps: int = _SWEEPS

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from halfmask.kernels.compiler import (
+    Sparing,
     bare,
     constants,
     integer_rows,
@@ -20,7 +21,6 @@ from halfmask.kernels.compiler import (
     kernel,
     narrow,
     real_rows,
-    reals,
     zeros,
 )
 
@@ -96,7 +96,7 @@ class ValueCounts(NamedTuple):
 
 
 @kernel
-def profile(
+def _profile(
     starts: NDArray[np.int64],
     order: NDArray[np.int64],
     cell: NDArray[np.int32],
@@ -125,6 +125,56 @@ def profile(
     return out_starts, out_cells[:filled], out_counts[:filled]
 
 
+def _profile_plain(
+    starts: NDArray[np.int64],
+    order: NDArray[np.int64],
+    cell: NDArray[np.int32],
+    weights: NDArray[np.int64],
+    cells: int,
+) -> tuple[Any, Any, Any]:
+    """The same by sorting; the cells of a value stand as they are first met."""
+    value = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    keys = value * cells + cell[order]
+    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+    met = np.sort(first)
+    counts = np.zeros(len(met), np.int64)
+    np.add.at(counts, np.searchsorted(met, first)[place.reshape(-1)], weights[order])
+    ends = np.searchsorted(value[met], np.arange(len(starts)))
+    return ends.astype(np.int64), cell[order[met]], counts
+
+
+# compiling takes as long as sorting so many tuples
+profile = Sparing(_profile, lambda _, order, *__: len(order), 2_500_000, _profile_plain)
+
+
+class _Tally(NamedTuple):
+    """What is in each part while values move.
+
+    Attributes:
+        inside: (cells, parts) the counts of values that have a part.
+        total: per part, its count; ``held`` its values.
+        weight: the observations of each value.
+    """
+
+    inside: NDArray[np.int64]
+    total: NDArray[np.int64]
+    held: NDArray[np.int64]
+    weight: NDArray[np.int64]
+
+
+def _tally(values: ValueCounts, part: NDArray[np.int32], room: int) -> _Tally:
+    owner = np.repeat(np.arange(len(part)), np.diff(values.starts))
+    inside, weight = np.zeros((values.size, room), np.int64), np.zeros(len(part), np.int64)
+    total, held = np.zeros(room, np.int64), np.zeros(room, np.int64)
+    np.add.at(weight, owner, values.counts)
+    placed = part >= 0
+    np.add.at(held, part[placed], 1)
+    np.add.at(total, part[placed], weight[placed])
+    known = placed[owner]
+    np.add.at(inside, (values.cells[known], part[owner[known]]), values.counts[known])
+    return _Tally(inside, total, held, weight)
+
+
 @bare
 def _part_cost(count: int, held: int, lf: NDArray[np.float64]) -> float:
     """Log C(count + held - 1, held - 1) + log count! in its short form."""
@@ -137,49 +187,23 @@ def _join_cost(w: int, count: int, held: int, lf: NDArray[np.float64]) -> Any:
     return lf[count + held + w] - lf[held] + lf[held - 1] - lf[count + held - 1]
 
 
-@kernel
-def _tally(values: Any, part: Any, room: int) -> tuple[Any, Any, Any]:
-    """(cells, parts) the counts of values that have a part; per part its count and its values."""
-    starts, cells, counts, size = values
-    inside = integer_rows(size, room, 0)
-    total, held = zeros(room), zeros(room)
-    for v in range(len(part)):
-        if part[v] >= 0:
-            held[part[v]] += 1
-            for e in range(starts[v], starts[v + 1]):
-                inside[cells[e], part[v]] += counts[e]
-                total[part[v]] += counts[e]
-    return inside, total, held
-
-
-@kernel
-def _weights(values: Any) -> Any:
-    """The observations of each value."""
-    starts, counts = values.starts, values.counts
-    weight = zeros(len(starts) - 1)
-    for v in range(len(weight)):
-        for e in range(starts[v], starts[v + 1]):
-            weight[v] += counts[e]
-    return weight
-
-
-@kernel
-def _logs(inside: Any, parts: int) -> Any:
+@bare
+def _fill_logs(inside: Any, logs: Any, parts: int) -> None:
     """Log(inside + 1): what one more observation brings."""
-    logs = real_rows(inside.shape[0], inside.shape[1], 0.0)
     for c in range(len(inside)):
         for j in range(parts):
             logs[c, j] = np.log(inside[c, j] + 1.0)
-    return logs
 
 
 @bare
-def _gains(values: Any, v: int, parts: int, inside: Any, logs: Any, lf: Any, gain: Any) -> None:
+def _gains(
+    first: int, last: int, cells: Any, counts: Any, parts: int, inside: Any, logs: Any, lf: Any,
+    gain: Any,
+) -> None:  # fmt: skip
     """Fill ``gain`` with what the cells' likelihood gains by a value in each part."""
     for j in range(parts):
         gain[j] = 0.0
-    starts, cells, counts, _ = values
-    for e in range(starts[v], starts[v + 1]):
+    for e in range(first, last):
         c, n = cells[e], counts[e]
         if n == 1:
             for j in range(parts):
@@ -190,10 +214,11 @@ def _gains(values: Any, v: int, parts: int, inside: Any, logs: Any, lf: Any, gai
 
 
 @bare
-def _put(values: Any, v: int, j: int, sign: int, inside: Any, logs: Any) -> None:
+def _put(
+    first: int, last: int, cells: Any, counts: Any, j: int, sign: int, inside: Any, logs: Any
+) -> None:
     """Add a value's observations to a part, or take them out of it."""
-    starts, cells, counts, _ = values
-    for e in range(starts[v], starts[v + 1]):
+    for e in range(first, last):
         c = cells[e]
         inside[c, j] += sign * counts[e]
         logs[c, j] = np.log(inside[c, j] + 1.0)
@@ -213,9 +238,8 @@ def _closed(a: int, parts: int, part: Any, total: Any, held: Any, inside: Any, l
     return parts
 
 
-@kernel
 def move_values(
-    values: Any,
+    values: ValueCounts,
     part: NDArray[np.int32],
     parts: int,
     order: NDArray[np.int64],
@@ -231,11 +255,23 @@ def move_values(
 
     Returns the number of parts and the change of the cost.
     """
-    starts, cells, counts, n_cells = values
     room = len(level) - 1
-    inside, total, held = _tally(values, part, room)
-    weight, logs = _weights(values), _logs(inside, parts)
-    gain = reals(room, 0.0)
+    found = _tally(values, part, room)
+    logs, gain = np.empty((values.size, room)), np.empty(room)
+    return _move(
+        values.starts, values.cells, values.counts, *found, logs, gain, part, parts, order, level,
+        lf, sweeps, tolerance,
+    )  # fmt: skip
+
+
+@bare
+def _move(
+    starts: Any, cells: Any, counts: Any, inside: Any, total: Any, held: Any, weight: Any,
+    logs: Any, gain: Any, part: Any, parts: int, order: Any, level: Any, lf: Any, sweeps: int,
+    tolerance: float,
+) -> tuple[int, float]:  # fmt: skip
+    room = len(gain)
+    _fill_logs(inside, logs, parts)
     change = 0.0
     for _ in range(sweeps):
         before = change
@@ -243,7 +279,7 @@ def move_values(
             v = order[o]
             a = part[v]
             first, last, w = starts[v], starts[v + 1], weight[v]
-            _gains(values, v, parts, inside, logs, lf, gain)
+            _gains(first, last, cells, counts, parts, inside, logs, lf, gain)
             leaving, alone = 0.0, 0.0
             for e in range(first, last):
                 c, n = cells[e], counts[e]
@@ -268,7 +304,7 @@ def move_values(
             change += best
             if target == parts:
                 parts += 1
-                for c in range(n_cells):
+                for c in range(len(inside)):
                     inside[c, target] = 0
                     logs[c, target] = 0.0
             part[v] = target
@@ -276,8 +312,8 @@ def move_values(
             held[target] += 1
             total[a] -= w
             total[target] += w
-            _put(values, v, a, -1, inside, logs)
-            _put(values, v, target, 1, inside, logs)
+            _put(first, last, cells, counts, a, -1, inside, logs)
+            _put(first, last, cells, counts, target, 1, inside, logs)
             if held[a] == 0:
                 parts = _closed(a, parts, part, total, held, inside, logs)
         if before - change <= tolerance:
@@ -285,9 +321,8 @@ def move_values(
     return parts, change
 
 
-@kernel
 def anneal_values(
-    values: Any,
+    values: ValueCounts,
     part: NDArray[np.int32],
     parts: int,
     level: NDArray[np.float64],
@@ -302,28 +337,70 @@ def anneal_values(
     order of the values and a number from 0 to 1 for each. ``part`` is changed in place; returns the
     number of parts.
     """
-    inside, total, held = _tally(values, part, parts)
-    weight, logs = _weights(values), _logs(inside, parts)
-    gain = reals(parts, 0.0)
+    found = _tally(values, part, parts)
+    logs, gain, joined = np.empty((values.size, parts)), np.empty(parts), np.empty(parts)
+    asked = np.full(parts, -1)
+    left: int = _anneal(
+        values.starts, values.cells, values.counts, *found, logs, gain, joined, asked, part,
+        parts, level, lf, temperatures, orders, draws,
+    )  # fmt: skip
+    return left
+
+
+@bare
+def _chance(x: float) -> float:
+    """Exp of what is at most 0, to 13 digits where it counts: faster than the library's."""
+    if x < -700.0:
+        x = -700.0
+    x *= 1 / 1024
+    y = 1 / 120 + x * (1 / 720 + x * (1 / 5040))
+    y = 1.0 + x * (1.0 + x * (1 / 2 + x * (1 / 6 + x * (1 / 24 + x * y))))
+    y *= y
+    y *= y
+    y *= y
+    y *= y
+    y *= y
+    y *= y
+    y *= y
+    y *= y
+    y *= y
+    y *= y
+    return y
+
+
+@bare
+def _anneal(
+    starts: Any, cells: Any, counts: Any, inside: Any, total: Any, held: Any, weight: Any,
+    logs: Any, gain: Any, joined: Any, asked: Any, part: Any, parts: int, level: Any, lf: Any,
+    temperatures: Any, orders: Any, draws: Any,
+) -> int:  # fmt: skip
+    """``joined`` is what a value of ``asked`` observations adds to each part, -1: not known."""
+    _fill_logs(inside, logs, parts)
     for s in range(len(temperatures)):
-        heat = temperatures[s]
+        cold = 1.0 / temperatures[s]
         for o in range(len(part)):
             v = orders[s, o]
-            a, w = part[v], weight[v]
+            a, w, first, last = part[v], weight[v], starts[v], starts[v + 1]
             held[a] -= 1
             total[a] -= w
-            _put(values, v, a, -1, inside, logs)
-            _gains(values, v, parts, inside, logs, lf, gain)
+            asked[a] = -1
+            _put(first, last, cells, counts, a, -1, inside, logs)
+            _gains(first, last, cells, counts, parts, inside, logs, lf, gain)
             top = -np.inf
             for j in range(parts):
-                if held[j] > 0:
-                    gain[j] -= _join_cost(w, total[j], held[j], lf)
-                else:
-                    gain[j] -= lf[w] + level[parts] - level[parts - 1]
-                top = max(top, gain[j])
+                if asked[j] != w:
+                    asked[j] = w
+                    if held[j] > 0:
+                        joined[j] = _join_cost(w, total[j], held[j], lf)
+                    else:
+                        joined[j] = lf[w] + level[parts] - level[parts - 1]
+                gain[j] -= joined[j]
+                if gain[j] > top:
+                    top = gain[j]
+            for j in range(parts):
+                gain[j] = _chance((gain[j] - top) * cold)
             mass = 0.0
             for j in range(parts):
-                gain[j] = np.exp((gain[j] - top) / heat)
                 mass += gain[j]
             draw = draws[s, o] * mass
             b = 0
@@ -333,18 +410,27 @@ def anneal_values(
             part[v] = b
             held[b] += 1
             total[b] += w
-            _put(values, v, b, 1, inside, logs)
+            asked[b] = -1
+            _put(first, last, cells, counts, b, 1, inside, logs)
             if held[a] == 0 and a != b:
                 parts = _closed(a, parts, part, total, held, inside, logs)
+                asked[a] = -1
     return parts
 
 
-@kernel
-def place_values(values: Any, part: NDArray[np.int32], parts: int, lf: NDArray[np.float64]) -> None:
+def place_values(
+    values: ValueCounts, part: NDArray[np.int32], parts: int, lf: NDArray[np.float64]
+) -> None:
     """Give each value without a part (-1) the part of those that have one that costs least."""
-    starts, cells, counts, _ = values
-    inside, total, held = _tally(values, part, parts)
-    weight = _weights(values)
+    found = _tally(values, part, parts)
+    _place(values.starts, values.cells, values.counts, *found, part, parts, lf)
+
+
+@bare
+def _place(
+    starts: Any, cells: Any, counts: Any, inside: Any, total: Any, held: Any, weight: Any,
+    part: Any, parts: int, lf: Any,
+) -> None:  # fmt: skip
     for v in range(len(part)):
         if part[v] >= 0:
             continue

@@ -272,7 +272,8 @@ _HUGE_GRID = 2.0**30
 
 
 @bare
-def _compositions(total: int, cells: float) -> float:
+def compositions(total: int, cells: float) -> float:
+    """Log of the ways to spread so many over so many cells."""
     if cells <= 1.0:
         return 0.0
     if cells > _HUGE_GRID:
@@ -316,7 +317,7 @@ def _scan_row(
 
 
 @kernel
-def merge_path(cells: Any, sides: Any, informative: NDArray[np.float64]) -> tuple[Any, Any]:
+def merge_compiled(cells: Any, sides: Any, informative: NDArray[np.float64]) -> tuple[Any, Any]:
     """Merge the best pair of parts over all variables until one cell is left.
 
     ``informative`` is the cost of each number of variables with more than one part.
@@ -360,7 +361,7 @@ def merge_path(cells: Any, sides: Any, informative: NDArray[np.float64]) -> tupl
         for k in range(dims):
             grid *= left[k]
             wide += left[k] > 1
-        now = _compositions(observed, grid)
+        now = compositions(observed, grid)
         best, side, a, b = np.inf, -1, -1, -1
         for k in range(dims):
             if frozen[k] or left[k] <= stop_at[k]:
@@ -389,7 +390,7 @@ def merge_path(cells: Any, sides: Any, informative: NDArray[np.float64]) -> tupl
                     low, x_best, y_best = here, x, y
             if x_best < 0:
                 continue
-            step = _compositions(observed, grid / left[k] * (left[k] - 1)) - now
+            step = compositions(observed, grid / left[k] * (left[k] - 1)) - now
             step += priors[k, left[k] - 1] - priors[k, left[k]] + low
             step += informative[wide - (left[k] == 2)] - informative[wide]
             if step < best:

@@ -249,15 +249,22 @@ def _fitted(
 
 def _area(classes: Any, chances: Any, truth: NDArray[np.int64]) -> float | None:
     """The area under the curve, one against the rest, weighted by frequency."""
-    from sklearn.metrics import roc_auc_score
-
     parts, weights = [], []
     for place, one in enumerate(classes):
         inside = truth == one
         if inside.any() and not inside.all():
-            parts.append(roc_auc_score(inside, chances[:, place]))
+            parts.append(_ranked_area(inside, chances[:, place]))
             weights.append(inside.mean())
     return float(np.average(parts, weights=weights)) if parts else None
+
+
+def _ranked_area(inside: NDArray[np.bool_], score: NDArray[np.float64]) -> float:
+    """How often one inside scores above one outside, ties counting half, by mean ranks."""
+    _, place, held = np.unique(score, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(held) - (held - 1) / 2)[place]
+    own = int(inside.sum())
+    above = float(ranks[inside].sum()) - own * (own + 1) / 2
+    return above / (own * (len(inside) - own))
 
 
 def _regress(target: str, name: str, model: Any, data: Any) -> Prediction:
