@@ -117,6 +117,31 @@ def test_other_divisions_stay_too(tmp_path: Path, rows: pa.Table, method: str) -
 
 
 @pytest.mark.usefixtures("in_place")
+def test_the_proven_optimum_stays_too(tmp_path: Path) -> None:
+    rows, settings = alike(16), {"method": "exact", "seed": 4}
+    memory = hm.anonymize(hm.read(in_order(rows), SCHEMA), hm.KAnonymity(3), **settings)
+    with hm.anonymize(stored(tmp_path, rows), hm.KAnonymity(3), **settings) as release:
+        same_classes(memory, release)
+        assert release.gap == 0.0
+
+
+@pytest.mark.usefixtures("in_place")
+def test_blind_cuts_are_made_where_the_rows_are(
+    place: Callable[..., hm.Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from halfmask.anonymize.partition import confidential
+
+    monkeypatch.setattr(confidential, "toss", lambda chance: chance > 0)  # no luck: comparable
+    schema = {"columns": {**SCHEMA["columns"], "k_i": "drop"}}
+    promise = hm.MConfidentiality(2, "ill")
+    memory = hm.anonymize(hm.read(in_order(people(240)), schema), promise)
+    with hm.anonymize(place(people(240), schema), promise) as release:
+        same_classes(memory, release)
+        assert release.method == "confidential"
+        assert len(set(release.to_arrow()["zip"].to_pylist())) > 1
+
+
+@pytest.mark.usefixtures("in_place")
 def test_people_with_several_rows_are_divided_alike(tmp_path: Path) -> None:
     rows = alike(120).append_column("who", pa.array([i % 50 for i in range(120)]))
     schema = {**SCHEMA, "table": {"person": "who"}}

@@ -1,0 +1,121 @@
+"""``recode`` and ``tabulate`` where the rows are: what memory gives, without rows collected."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from places import MODELS, SCHEMA, multiset, people, same, stored
+
+import halfmask as hm
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Place = Callable[[pa.Table, Any], hm.Table]
+
+PLAIN = {"columns": {**SCHEMA["columns"], "k_i": "drop"}}
+
+
+def newer(rows: int = 250) -> pa.Table:
+    """Other people than those of whom the recoding was found."""
+    return people(rows + 60).slice(60)
+
+
+@pytest.mark.usefixtures("in_place")
+def test_new_rows_are_recoded_where_they_are(place: Place, tmp_path: Path) -> None:
+    found = hm.anonymize(hm.read(people(), SCHEMA), *MODELS, method="local", suppression=0.05)
+    assert found.recoding is not None
+    settings = {"suppression": 0.3}
+    memory = found.recoding.apply(hm.read(newer(), SCHEMA), *MODELS, **settings)
+    with found.recoding.apply(place(newer(), SCHEMA), *MODELS, **settings) as release:
+        same(memory, release)
+        assert release.suppressed > 0  # classes that fail are counted by rows, not by tuples
+        assert any("The rows stayed in" in note for note in release.notes)
+        release.write(tmp_path / "out.parquet")
+    assert all(one.holds for one in hm.check(tmp_path / "out.parquet"))
+
+
+@pytest.mark.usefixtures("in_place")
+def test_what_cannot_be_recoded_is_refused_alike(tmp_path: Path) -> None:
+    levels = hm.Recoding.of(hm.read(people(), PLAIN), [{"age": 1, "sex": 0, "zip": 0}])
+    memory, told = hm.read(newer(), PLAIN), []
+    for table in (memory, stored(tmp_path, newer(), PLAIN)):
+        with pytest.raises(hm.errors.UnsatisfiableError) as refused:
+            levels.apply(table, *MODELS, suppression=0.05)
+        told.append(str(refused.value))
+    assert told[0] == told[1]
+    assert [one.name for one in tmp_path.iterdir()] == ["people.parquet"]
+
+
+@pytest.mark.usefixtures("in_place")
+def test_whoever_asks_for_too_much_leaves_no_trace(tmp_path: Path) -> None:
+    asked = newer()["k_i"].to_pylist()
+    asked[7] = 9000
+    rows = newer().set_column(newer().column_names.index("k_i"), "k_i", pa.array(asked))
+    rest = rows.filter(pa.array([i != 7 for i in range(len(rows))]))
+    levels = hm.Recoding.of(hm.read(rows, SCHEMA), [{"age": 3, "sex": 1, "zip": 4}])
+    left = []
+    for table in (rows, rest):
+        with levels.apply(stored(tmp_path, table), *MODELS, suppression=0.2) as release:
+            left.append(multiset(release.to_arrow()))
+    assert left[0] == left[1]
+
+
+def cells(release: Any) -> list[dict[str, Any]]:
+    return sorted(release.to_arrow().to_pylist(), key=str)
+
+
+@pytest.mark.usefixtures("in_place")
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"by": ["sex", "ill"], "threshold": 8},
+        {"by": "zip", "sum": "age", "p": 10.0, "threshold": 3},
+        {"by": ["age", "sex"], "levels": {"age": [2, 3]}, "method": "round", "base": 5},
+    ],
+    ids=["counts", "sums", "levels"],
+)
+def test_tables_of_figures_are_those_of_memory(place: Place, given: dict[str, Any]) -> None:
+    memory = hm.tabulate(hm.read(people(), PLAIN), **given)
+    release = hm.tabulate(place(people(), PLAIN), **given)
+    assert cells(memory) == cells(release)
+    assert any("The rows stayed in" in note for note in release.notes)
+
+
+@pytest.mark.usefixtures("in_place")
+def test_people_and_demands_count_in_figures_alike(place: Place) -> None:
+    rows = people(200)
+    rows = rows.append_column("who", pa.array([i % 150 for i in range(200)]))
+    same_k = pa.array([[2, 3, 6][i % 150 % 3] for i in range(200)])
+    rows = rows.set_column(rows.column_names.index("k_i"), "k_i", same_k)
+    schema = {**SCHEMA, "table": {"person": "who"}}
+    given = {"by": ["sex", "ill"], "count": "rows"}
+    memory = hm.tabulate(hm.read(rows, schema), **given)
+    release = hm.tabulate(place(rows, schema), **given)
+    assert cells(memory) == cells(release)
+    assert release.guarantee.demands is not None
+    assert any(row["withheld"] for row in cells(release))  # the 6 that somebody asks for
+
+
+@pytest.mark.usefixtures("in_place")
+def test_keys_of_people_are_those_of_memory(tmp_path: Path) -> None:
+    """Noise by keys is the same for the same people in every table, wherever their rows are."""
+    schema = {**PLAIN, "table": {"person": "name"}}
+    given = {"by": ["sex", "ill"], "method": "cell-key", "secret": b"0123456789abcdef0123456789"}
+    memory = hm.tabulate(hm.read(people(), schema), **given)
+    release = hm.tabulate(stored(tmp_path, people(), schema), **given)
+    assert cells(memory) == cells(release)
+
+
+@pytest.mark.usefixtures("in_place")
+def test_a_column_that_cannot_be_shown_is_refused_alike(tmp_path: Path) -> None:
+    for given in ({"by": "name"}, {"by": "nothing"}, {"by": "sex", "sum": "ill"}):
+        told = []
+        for table in (hm.read(people(), PLAIN), stored(tmp_path, people(), PLAIN)):
+            with pytest.raises(hm.errors.SchemaError) as refused:
+                hm.tabulate(table, **given, threshold=3)
+            told.append(str(refused.value))
+        assert told[0] == told[1]
