@@ -34,6 +34,7 @@ def why_collected(
     """
     if not isinstance(table, Table) or table.stored is None:
         return ""
+    found: str | None
     if method not in IN_PLACE:
         found = f"method={method!r} looks at them one by one"
     elif any(options.get(name) is not None for name in options):

@@ -61,8 +61,10 @@ class _Ladder:
 
     def standing(self, level: int) -> NDArray[np.int64]:
         """Per value, the first of those that share its label at ``level``."""
-        row = self.hierarchy.maps[level]
-        return np.unique(row, return_index=True)[1][np.unique(row, return_inverse=True)[1]]
+        _, first, place = np.unique(
+            self.hierarchy.maps[level], return_index=True, return_inverse=True
+        )
+        return np.asarray(first[place.reshape(-1)], dtype=np.int64)
 
     def price(self, level: int) -> float:
         """What one level more loses, for each halving of the number of labels."""
@@ -115,9 +117,9 @@ def count_above(
         whole = source = f"{quoted(name)} r"
         if staying is not None:
             for brought, rows in staying.tables().items():
-                place = brought.rpartition("_")[2]
-                like = list(staying.columns)[int(place)] if place.isdigit() else None
-                engine.bring(brought, rows, like=(name, like and quoted(like)))
+                number = brought.rpartition("_")[2]
+                like = quoted(list(staying.columns)[int(number)]) if number.isdigit() else None
+                engine.bring(brought, rows, like=(name, like))
             source = f"({staying.rows(name)}) r"
         ladders = _ladders(table, engine, source)
         missing = {}
