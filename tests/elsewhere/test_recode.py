@@ -1,4 +1,4 @@
-"""``recode`` and ``tabulate`` where the rows are: what memory gives, without rows collected."""
+"""``recode``, ``tabulate``, ``cocluster`` where the rows are: what memory gives, uncollected."""
 
 from __future__ import annotations
 
@@ -125,3 +125,37 @@ def test_a_column_that_cannot_be_shown_is_refused_alike(tmp_path: Path) -> None:
                 hm.tabulate(table, **given, threshold=3)
             told.append(str(refused.value))
         assert told[0] == told[1]
+
+
+def grid_rows(rows: int = 400) -> pa.Table:
+    """Columns that go together, one of them numbers with some missing."""
+    return pa.table(
+        {
+            "job": [f"j{i % 8}" for i in range(rows)],
+            "shift": ["night" if i % 8 < 4 else "day" for i in range(rows)],
+            "hours": pa.array([None if i % 50 == 7 else 10 + i % 8 * 4 for i in range(rows)]),
+            "name": [f"n{i}" for i in range(rows)],
+        }
+    )
+
+
+@pytest.mark.usefixtures("in_place")
+def test_grids_of_columns_are_those_of_memory(place: Place) -> None:
+    """Distinct tuples with their counts are what a grid is made of."""
+    names = ["job", "shift", "hours"]
+    schema = dict.fromkeys(names, "quasi") | {"name": "identifier"}
+    memory = hm.cocluster(hm.read(grid_rows(), schema), names, seed=3)
+    found = hm.cocluster(place(grid_rows(), schema), names, seed=3)
+    assert memory.to_dict() == found.to_dict()
+    assert memory.grid.cost < memory.grid.null_cost
+    for name, tree in memory.trees().items():
+        assert tree.to_csv() == found.trees()[name].to_csv()
+
+
+@pytest.mark.usefixtures("in_place")
+def test_rows_are_clustered_by_the_columns_named(tmp_path: Path) -> None:
+    schema = {"job": "quasi", "shift": "quasi", "hours": "quasi", "name": "identifier"}
+    ordered = grid_rows().sort_by([(n, "ascending") for n in ("job", "shift", "hours")])
+    memory = hm.cocluster(hm.read(ordered, schema), seed=3)
+    found = hm.cocluster(stored(tmp_path, grid_rows(), schema), seed=3)
+    assert memory.to_dict() == found.to_dict()
