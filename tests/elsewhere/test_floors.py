@@ -179,6 +179,16 @@ def test_what_cannot_be_counted_is_refused_in_one_sentence(tmp_path: Path) -> No
 
 
 @pytest.mark.usefixtures("in_place")
+def test_a_level_that_joins_nothing_is_passed(tmp_path: Path) -> None:
+    """All codes end in 0: the first level of the mask joins none, the second ten of them."""
+    rows = people(900)
+    zips = pa.array([f"{10000 + i * 10}" for i in range(900)])
+    table = stored(tmp_path, rows.set_column(2, "zip", zips), PLAIN)
+    with hm.anonymize(table, *MODELS, method="optimal", most_tuples=850) as release:
+        assert set(release.parameters["floors"]) == {"zip"}  # not sex and age in its place
+
+
+@pytest.mark.usefixtures("in_place")
 @pytest.mark.parametrize("metric", ["mean-loss", "discernibility", "ambiguity"])
 def test_other_metrics_above_the_floors(tmp_path: Path, metric: str) -> None:
     rows = people(900)

@@ -2,7 +2,7 @@
 
 The engine puts one value in the place of all values that share a label at that level, the floor.
 What comes back are fewer tuples, of which everything is known from the floor on and nothing below.
-Columns are raised level by level, each time the one that loses least for the detail it gives away,
+Columns are raised step by step, each time the one that loses least for the detail it gives away,
 until the tuples fit. Only hierarchies whose labels do not follow the values of rows are raised.
 """
 
@@ -66,14 +66,23 @@ class _Ladder:
         )
         return np.asarray(first[place.reshape(-1)], dtype=np.int64)
 
-    def price(self, level: int) -> float:
-        """What one level more loses, for each halving of the number of labels."""
-        labels, leaves = self.hierarchy.labels, self.hierarchy.leaves
-        bits = math.log2(len(labels[level]) / len(labels[level + 1]))
-        lost = float(np.mean(leaves[level + 1][self.hierarchy.maps[level + 1]]))
-        lost -= float(np.mean(leaves[level][self.hierarchy.maps[level]]))
-        lost *= self.weight / max(self.hierarchy.size - 1, 1)
-        return lost / bits if bits else math.inf
+    def next(self, level: int) -> tuple[float, int]:
+        """What the best higher level loses for each halving of the labels, and which it is.
+
+        A level may join nothing, or little, and the one above it much: all higher ones are looked
+        at. Infinite where none joins anything.
+        """
+        labels, found = self.hierarchy.labels, (math.inf, level)
+        for higher in range(level + 1, len(labels)):
+            bits = math.log2(len(labels[level]) / len(labels[higher]))
+            if bits:
+                found = min(found, ((self._lost(higher) - self._lost(level)) / bits, higher))
+        return found
+
+    def _lost(self, level: int) -> float:
+        """The loss of the column at a level, each value counted once."""
+        leaves = self.hierarchy.leaves[level][self.hierarchy.maps[level]]
+        return self.weight * float(leaves.mean() - 1) / max(self.hierarchy.size - 1, 1)
 
     def places(self) -> tuple[pa.Table, list[int | None]]:
         """Per value and level the code of what stands for it; and per level, the missing one's."""
@@ -126,23 +135,20 @@ def count_above(
         for place, one in enumerate(ladders):
             places, missing[one.name] = one.places()
             engine.bring(f"{_JOINED}{place}", places, like=(name, quoted(one.name)))
-        chain = _chain(ladders)
+        chain = _chain(ladders) if ladders else []
 
-        def asked(steps: int) -> tuple[dict[str, int], list[str], str]:
-            floors = {n: level for n in columns if (level := chain[:steps].count(n))}
-            return floors, *_cells(ladders, missing, floors, columns)
-
-        def fits(steps: int) -> bool:
-            _, cells, joins = asked(steps)
+        def fits(step: int) -> bool:
+            cells, joins = _cells(ladders, missing, chain[step], columns)
             return _count(engine, cells, f"{source} {joins}", most) <= most
 
-        low, high = 0, len(chain)
-        if not high or not fits(high):
+        low, high = -1, len(chain) - 1
+        if not chain or not fits(high):
             raise _too_many(most, ladders)
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if fits(middle) else (middle, high)
-        floors, cells, joins = asked(high)
+        floors = chain[high]
+        cells, joins = _cells(ladders, missing, floors, columns)
         found = _grouped(engine, cells, columns, f"{whole} {joins}", most + others)
     if found.num_rows > most + others:
         raise EngineError("The rows changed while they were read; nothing was released.")
@@ -174,17 +180,16 @@ def _ladders(table: Table, engine: Engine, source: str) -> list[_Ladder]:
     return out
 
 
-def _chain(ladders: Sequence[_Ladder]) -> list[str]:
-    """The columns in the order in which they are raised by one level each."""
-    level = dict.fromkeys((one.name for one in ladders), 0)
-    chain: list[str] = []
+def _chain(ladders: Sequence[_Ladder]) -> list[dict[str, int]]:
+    """The levels of the columns that are raised, one more in each step."""
+    at = dict.fromkeys((one.name for one in ladders), 0)
+    chain: list[dict[str, int]] = []
     while True:
-        open_ = [one for one in ladders if level[one.name] < one.hierarchy.height]
-        if not open_:
+        price, level, name = min((*one.next(at[one.name]), one.name) for one in ladders)
+        if math.isinf(price):
             return chain
-        best = min(open_, key=lambda one: one.price(level[one.name]))
-        level[best.name] += 1
-        chain.append(best.name)
+        at[name] = level
+        chain.append({name: level for name, level in at.items() if level})
 
 
 def _cells(
