@@ -1,12 +1,14 @@
 """How ``check`` and ``anonymize`` grow with the rows that DuckDB keeps, within a memory limit.
 
 Run: python benchmarks/scale.py [--rows 1000000 10000000] [--memory-limit 2GB] [--folder /tmp]
+     python benchmarks/scale.py --rows 1000000 --distinct --most-tuples 500000 1000000
 
 The yardstick is one grouped count of the same columns by the same engine, in the same process. What
 ``anonymize`` takes is told apart: counting, search, the door's checks of entries with the rows
 written aside, the door's count of what was written.
 Rows are invented by DuckDB: eight columns, six of them quasi-identifiers, at most 230,400
-distinct tuples. Processor seconds of all threads; peak memory of the process, which grows only.
+distinct tuples; with ``--distinct`` nearly as many as rows, of which no more than ``--most-tuples``
+come to the driver. Processor seconds of all threads; peak memory of the process, which grows only.
 """
 
 from __future__ import annotations
@@ -17,19 +19,21 @@ import resource
 import tempfile
 import time
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import halfmask as hm
-from halfmask.anonymize import entries, run
+from halfmask.anonymize import run
 from halfmask.engines import aside
 from halfmask.engines.scratch import connect_within
+from halfmask.engines.tuples import MOST
+from halfmask.release import stored_entries
 from halfmask.release.doors import written
 from halfmask.release.seal import seal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
 SCHEMA: dict[str, Any] = {
     "columns": {
@@ -43,20 +47,23 @@ SCHEMA: dict[str, Any] = {
         "pay": "other",
     }
 }
+FEW = {"zips": 12, "apart": 37, "years": 4}
+MANY = {"zips": 9000, "apart": 10, "years": 80}
 _ROWS = """
 SELECT 20 + (hash(i * 10 + 1) % 60)::INT AS age, ['f', 'm'][1 + (hash(i * 10 + 2) % 2)::INT] AS sex,
-  (10000 + (hash(i * 10 + 3) % 12)::INT * 37)::VARCHAR AS zip,
-  'job ' || (hash(i * 10 + 5) % 4) AS job, 2000 + (hash(i * 10 + 6) % 4)::INT AS year,
+  (10000 + (hash(i * 10 + 3) % {zips})::INT * {apart})::VARCHAR AS zip,
+  'job ' || (hash(i * 10 + 5) % 4) AS job, 2000 + (hash(i * 10 + 6) % {years})::INT AS year,
   'home ' || (hash(i * 10 + 7) % 2) AS home, 'ill ' || (hash(i * 10 + 8) % 5) AS ill,
   (hash(i * 10 + 9) % 100)::INT AS pay
 FROM range({rows}) t(i)
 """
 
 
-def write_rows(place: Path, rows: int, memory_limit: str) -> None:
+def write_rows(place: Path, rows: int, memory_limit: str, values: dict[str, int]) -> None:
     """Invented rows as one Parquet file."""
     with connect_within(memory_limit) as connection:
-        connection.execute(f"COPY ({_ROWS.format(rows=rows)}) TO '{place}' (FORMAT parquet)")
+        query = _ROWS.format(rows=rows, **values)
+        connection.execute(f"COPY ({query}) TO '{place}' (FORMAT parquet)")
 
 
 def measure(work: Callable[[], Any]) -> tuple[Any, float]:
@@ -86,17 +93,18 @@ def _stages() -> Iterator[list[tuple[str, float]]]:
         note("searched")
         return seal(candidate)
 
-    for module in (entries, aside, written):
+    for module in (stored_entries, aside, written):
         module.reach = note  # type: ignore[attr-defined]
     run.seal = sealed  # type: ignore[attr-defined]
     yield found
     note("described")
 
 
-def scale(rows: int, memory_limit: str, folder: Path, methods: Sequence[str]) -> dict[str, Any]:
+def scale(rows: int, folder: Path, given: argparse.Namespace, most: int) -> dict[str, Any]:
     """One line of the table."""
+    memory_limit, methods = given.memory_limit, given.methods
     place = folder / f"{rows}.parquet"
-    write_rows(place, rows, memory_limit)
+    write_rows(place, rows, memory_limit, MANY if given.distinct else FEW)
     tuples, unit = measure(lambda: grouped_count(place, memory_limit))
     table = hm.read(place, SCHEMA, engine="duckdb", memory_limit=memory_limit)
     models = (hm.KAnonymity(5), hm.LDiversity(3, "ill"))
@@ -105,7 +113,9 @@ def scale(rows: int, memory_limit: str, folder: Path, methods: Sequence[str]) ->
     runs = {}
     for method in methods:
         with _stages() as at:
-            release = hm.anonymize(table, *models, method=method, suppression=0.01)
+            release = hm.anonymize(
+                table, *models, method=method, suppression=0.01, most_tuples=most
+            )
         _, wrote = measure(lambda: release.write(folder / "out.parquet"))  # noqa: B023
         release.close()
         runs[method] = {
@@ -113,11 +123,15 @@ def scale(rows: int, memory_limit: str, folder: Path, methods: Sequence[str]) ->
             "write": wrote,
             "ratio": round((at[2][1] - at[0][1]) / unit, 1),  # seal and write apart
             "suppressed": release.suppressed,
+            "loss": round(release.loss, 4),
+            "gap": None if release.gap is None else round(release.gap, 4),
+            "floors": release.parameters.get("floors", {}),
         }
     place.unlink()
     return {
         "rows": rows,
         "distinct_tuples": tuples,
+        "most_tuples": most,
         "grouped_count": unit,
         "check": checked,
         **runs,
@@ -131,13 +145,13 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000])
     parser.add_argument("--memory-limit", default="2GB")
     parser.add_argument("--methods", nargs="+", default=["optimal", "local"])
+    parser.add_argument("--distinct", action="store_true", help="nearly every row is a tuple")
+    parser.add_argument("--most-tuples", type=int, nargs="+", default=[MOST])
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.folder, prefix="halfmask-scale-") as folder:
-        for rows in given.rows:
-            print(
-                json.dumps(scale(rows, given.memory_limit, Path(folder), given.methods)), flush=True
-            )
+        for rows, most in product(given.rows, given.most_tuples):
+            print(json.dumps(scale(rows, Path(folder), given, most)), flush=True)
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ def test_rows_that_cannot_fit_are_refused_before_they_are_read(tmp_path: Path) -
     table = stored(tmp_path, people())
     vars(table.stored)["_count"] = 10**9  # three numbers and four texts: 120 bytes a row
     for verb in (
-        lambda: hm.anonymize(table, hm.KAnonymity(3), method="exact"),
+        lambda: hm.anonymize(table, hm.KAnonymity(3), method="cocluster"),
         lambda: hm.describe(table, hierarchies="auto"),
     ):
         with pytest.raises(hm.errors.InputError, match=r"about 120\.0 GB, more than memory_limit"):
@@ -127,16 +127,15 @@ _KILLED = """
 import os, signal, sys
 import halfmask as hm
 from halfmask.engines import aside, postgres
-from halfmask.release import record
+from halfmask.release import record, stored_entries
 from halfmask.release.doors import written
-from halfmask.anonymize import entries
 from places import MODELS, SCHEMA
 
 def reach(point):
     if point == sys.argv[2]:
         os.kill(os.getpid(), signal.SIGKILL)
 
-for module in (aside, postgres, record, written, entries):
+for module in (aside, postgres, record, written, stored_entries):
     module.reach = reach
 table = hm.read(sys.argv[1] + "/people.parquet", SCHEMA, engine="duckdb", memory_limit="200MB")
 release = hm.anonymize(table, *MODELS, method="optimal", suppression=0.05)

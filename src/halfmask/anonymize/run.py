@@ -11,13 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from halfmask.anonymize import local, optimal
 from halfmask.anonymize.auto import AUTO, Choice, try_methods
-from halfmask.anonymize.entries import count_entries, why_collected
+from halfmask.anonymize.entries import (
+    DIVISIONS,
+    require_metric_above,
+    state_floors,
+    why_collected,
+)
 from halfmask.anonymize.fixpoint import search_until_stable
 from halfmask.anonymize.partition.methods import LINKS
 from halfmask.anonymize.partition.run import METHODS as PARTITIONS
 from halfmask.anonymize.partition.run import OPTIONS, Settings
 from halfmask.anonymize.partition.run import divide_rows as divided
 from halfmask.anonymize.problem import RecodingProblem, unsatisfiable
+from halfmask.engines.tuples import MOST
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.metrics.cost import METRICS, CellMetric, ClassMetric, metric_named
 from halfmask.models.needs import (
@@ -37,6 +43,7 @@ from halfmask.release.demands import state_demands
 from halfmask.release.pseudonyms import key_bytes
 from halfmask.release.recoding import Recoding, RecodingStep
 from halfmask.release.seal import published_columns, seal
+from halfmask.release.stored_entries import count_entries
 from halfmask.table.demands import with_policies
 from halfmask.table.hierarchies.builders import find_automatic
 from halfmask.table.hierarchies.tree import check_hierarchies
@@ -78,6 +85,7 @@ def anonymize(
     demands: DemandsChoice = "keep",
     previous: object = None,
     pseudonym: object = None,
+    most_tuples: int = MOST,
     **options: Any,
 ) -> Release:
     """Generalize and suppress until every model holds, losing as little as possible.
@@ -88,7 +96,7 @@ def anonymize(
     Args:
         table: the rows, with quasi-identifiers and hierarchies declared, wherever they are. Where
             an engine counts them, ``"optimal"``, ``"local"``, ``"auto"`` (which then tries these
-            two) and divisions but ``"exact"`` leave them there; others read them and say so.
+            two) and divisions leave them there; co-clustering reads them and says so.
         models: the promises to keep, all at once.
         method: ``"auto"`` tries the methods that can keep the promises, cheapest first, and
             releases what loses least (``release.tried`` says which). ``"optimal"``: one level per
@@ -109,6 +117,9 @@ def anonymize(
             next release of a changing table, with ``MInvariance``; see docs/series.md.
         pseudonym: a secret key of 16 bytes or more, or the path of its file: the person column
             leaves as keyed tokens, where the promises hold for a person's rows taken together.
+        most_tuples: of rows that stay elsewhere, how many distinct tuples come to this process at
+            most. Where there are more, columns are counted at coarser levels, below which nothing
+            is searched; the release names them and what that loses (docs/engines.md).
         options: for divisions: ``labels="levels"`` (labels of hierarchies in place of ranges) or
             ``"sets"`` (the values that a class holds, where that says more),
             ``fallback="uniform"`` (try one k for everybody too, keep the better),
@@ -138,11 +149,20 @@ def anonymize(
     if models:
         require_models(models)
     method = _blind_method(models, method, previous, metric)
+    require_whole("most_tuples", most_tuples, 1)
     special = {"previous": previous, "pseudonym": pseudonym, **options}
     reason = why_collected(table, models, method, special)
     with ExitStack() as held:
         if reason is None:
-            rows = count_entries(table, models, method, policies, held)
+            rows = count_entries(
+                table,
+                models,
+                held,
+                policies=policies,
+                unfolded=method if method in DIVISIONS else None,
+                most=most_tuples,
+                demands=demands,
+            )
         else:
             rows = Tuples.of(with_policies(require_table(table), policies), note=reason)
         settings = {
@@ -285,7 +305,8 @@ def _search(
     if method == CONFIDENTIAL:
         from halfmask.anonymize.partition.confidential import divide_blindly
 
-        return divide_blindly(rows, models, options)
+        found = divide_blindly(rows, models, options)
+        return replace(found, tuples=replace(entries, table=rows)) if entries.engine else found
     if method == "local" and options:  # its classes, with labels of their own
         settings = Settings("personal", "loss", effort["seed"], effort["time_limit"], options)
         return replace(divided(rows, models, settings), method=method)
@@ -379,7 +400,9 @@ def _recode(
         "models": [model.to_dict() for model in models],
     }
     solution, step = _solve(tuples, models, chosen, method, parameters)
-    steps = [_step(table.schema.quasi, levels) for levels in solution.steps or ()]
+    steps = [_step(tuples, levels) for levels in solution.steps or ()]
+    if tuples.floors:
+        parameters["floors"] = {name: floor.level for name, floor in tuples.floors.items()}
     return Candidate(
         table=table,
         models=models,
@@ -403,11 +426,13 @@ def _solve(
     parameters: dict[str, Any],
 ) -> tuple[Solution, NDArray[np.int32]]:
     """Search on the distinct tuples; what that needs is given back before rows are touched."""
-    table = entries.table
+    table, quasi = entries.table, entries.table.schema.quasi
+    if entries.floors:
+        require_metric_above(metric)
     tuples, row_tuple = statistics(entries, models)
     problem = RecodingProblem(
         tuples,
-        [table.hierarchy(name) for name in table.schema.quasi],
+        [table.hierarchy(name).above(entries.floor(name)) for name in quasi],
         models,
         metric,
         suppression=parameters["suppression"],
@@ -417,12 +442,18 @@ def _solve(
         problem, seed=parameters["seed"], time_limit=parameters["time_limit"]
     )
     if solution.closest is not None:
-        raise unsatisfiable(solution.closest, problem, table.schema.quasi)
+        levels = tuple(_step(entries, solution.closest.levels).levels.values())
+        raise unsatisfiable(replace(solution.closest, levels=levels), problem, quasi)
+    if entries.floors:
+        solution = state_floors(solution, entries, problem)
     return solution, solution.tuple_step[row_tuple]
 
 
-def _step(quasi: Sequence[str], levels: Sequence[int]) -> RecodingStep:
-    return RecodingStep({name: int(level) for name, level in zip(quasi, levels, strict=True)})
+def _step(entries: Tuples, levels: Sequence[int]) -> RecodingStep:
+    """The levels as the schema counts them, of a search that began at the floors."""
+    quasi = entries.table.schema.quasi
+    own = zip(quasi, levels, strict=True)
+    return RecodingStep({name: int(level) + entries.floor(name) for name, level in own})
 
 
 def _metric(metric: Metric) -> Metric:

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from halfmask.cli import show
-from halfmask.cli.options import as_json, load, refuse_bad_outputs, source, split_names
+from halfmask.cli.options import (
+    as_json,
+    engine_options,
+    load,
+    refuse_bad_outputs,
+    source,
+    split_names,
+)
 
 if TYPE_CHECKING:
     from halfmask.coclustering.grid import Grid
@@ -35,6 +42,7 @@ _NAMED = 8  # values of a group that are printed
 @click.option("-o", "--output", type=click.Path(), help="Save the grid: .json.")
 @click.option("--picture", type=click.Path(), help="Draw the grid: .svg.")
 @click.option("--hierarchies", type=click.Path(), help="A folder for trees of values, as of ARX.")
+@engine_options
 @as_json
 def cocluster_command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
     """Co-cluster FILE, a table or a saved grid, and draw it.

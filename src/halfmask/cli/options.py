@@ -207,8 +207,8 @@ def load(file: str, given: Mapping[str, Any]) -> Table:
     if "memory_limit" not in given and is_address(file):
         raise InputError(
             "The address of a database stands where a file is read: give a file, or a verb that "
-            "counts in a database (assess, check, compare, describe, discriminate, frontier, "
-            "query, risks, synthesize)."
+            "counts in a database (anonymize, assess, check, cocluster, compare, describe, "
+            "discriminate, frontier, query, recode, risks, synthesize, tabulate)."
         )
     if file.endswith((".csv", ".tsv", ".parquet")):
         spare_pandas()

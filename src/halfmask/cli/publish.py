@@ -419,7 +419,7 @@ _SETTINGS = (
     "method", "metric", "suppression", "time_limit", "seed", "labels", "fallback",
     "on_infeasible", "counterfeits", "score", "cut", "block", "classes",
     "must_link", "cannot_link", "bins",
-    "intervals", "link", "pseudonym",
+    "intervals", "link", "pseudonym", "most_tuples",
 )  # fmt: skip
 
 
@@ -481,6 +481,11 @@ _SETTINGS = (
 @output("The release: .parquet, .csv, .arrow, a folder (out/), a database; - is CSV on stdout.")
 @click.option("--output-table", metavar="NAME", help="The table of the database that -o names.")
 @engine_options
+@click.option(
+    "--most-tuples",
+    type=int,
+    help="Distinct tuples that come from where the rows stay; more are counted at coarser levels.",
+)
 @_report
 @_by
 @click.option("--recoding", type=click.Path(), help="Save the recoding for new rows: .json.")
@@ -528,7 +533,9 @@ def anonymize_command(file: str, output: str | None, as_json: bool, **given: Any
 @POPULATION
 @demand_options
 @_suppression
-@output("The release: .parquet, .csv, .arrow; - is CSV on stdout.")
+@output("The release: .parquet, .csv, .arrow, a folder (out/), a database; - is CSV on stdout.")
+@click.option("--output-table", metavar="NAME", help="The table of the database that -o names.")
+@engine_options
 @_report
 @_by
 @as_json
@@ -544,7 +551,7 @@ def recode_command(
     from halfmask.release.recoding import Recoding
 
     refuse_two_documents(output, json_too=as_json)
-    refuse_bad_outputs(file, output, given["report"], beside=True)
+    refuse_bad_outputs(file, output, given["report"], beside=True, table=given["output_table"])
     saved = Recoding.load(recoding)
     table = load(file, given)
     wanted = models(given, table.schema)

@@ -13,6 +13,7 @@ from halfmask.cli.options import (
     as_json,
     demand_options,
     demand_settings,
+    engine_options,
     load,
     output,
     refuse_bad_outputs,
@@ -90,6 +91,7 @@ _LINES = 60  # of a table that is shown where no file is named
 @click.option("--report", type=click.Path(), help="A report: .html or .json.")
 @click.option("--controller", type=click.Path(), help="suppress: which rule each cell breaks, for "
               "whoever holds the rows: .csv.")  # fmt: skip
+@engine_options
 @as_json
 def tabulate_command(file: str, output: str | None, as_json: bool, **given: Any) -> int:
     """Tabulate FILE, or audit published tables.

@@ -258,6 +258,7 @@ class ColumnParts:
         of_value: per distinct value of the table's column, its part.
         codes: per row, its part.
         cuts: how numbers were cut, where they were.
+        counts: how many rows each of ``codes`` stands for; None: they are rows.
     """
 
     name: str
@@ -266,9 +267,16 @@ class ColumnParts:
     of_value: NDArray[np.int32]
     codes: NDArray[np.int32]
     cuts: IntervalCuts | None = None
+    counts: NDArray[np.int64] | None = None
 
     def __repr__(self) -> str:
         return f"ColumnParts({self.name!r}, {len(self.labels)} parts)"
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """How many rows each part holds."""
+        found = np.bincount(self.codes, self.counts, minlength=len(self.labels))
+        return found.astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -300,11 +308,17 @@ class MeltedTable:
 
 
 def column_parts(
-    table: Table, name: str, *, bins: int = 10, intervals: IntervalRule = "equal-frequency"
+    table: Table,
+    name: str,
+    *,
+    bins: int = 10,
+    intervals: IntervalRule = "equal-frequency",
+    counts: NDArray[np.int64] | None = None,
 ) -> ColumnParts:
     """The parts of one column: intervals of numbers with more than ``bins`` values, else values.
 
-    ``"modl"`` starts from intervals of equal frequency; ``recut`` then moves them.
+    ``"modl"`` starts from intervals of equal frequency; ``recut`` then moves them. With ``counts``,
+    entries of the table stand for so many rows each.
     """
     encoded = table.encode(name)
     values = encoded.values
@@ -319,10 +333,10 @@ def column_parts(
                 f"Column {name!r} holds numbers that are infinite, which no interval takes: "
                 "replace them, or declare the column nominal."
             )
-        counts = np.bincount(encoded.codes, minlength=len(values))[:held]
+        often = np.bincount(encoded.codes, counts, minlength=len(values))[:held].astype(np.int64)
         learn = equal_width if intervals == "equal-width" else equal_frequency
-        cuts = learn(np.repeat(numbers, counts), bins).short(numbers)
-        return cut_column(table, name, cuts)
+        cuts = learn(np.repeat(numbers, often), bins).short(numbers)
+        return cut_column(table, name, cuts, counts)
     labels = [str(value) for value in values.slice(0, held).to_pylist()]
     labels += [MISSING] * values.null_count
     ordered = number or kind in ("ordinal", "date") or pa.types.is_temporal(values.type)
@@ -332,10 +346,13 @@ def column_parts(
         tuple(_distinct(labels)),
         np.arange(len(values), dtype=np.int32),
         encoded.codes.astype(np.int32),
+        counts=counts,
     )
 
 
-def cut_column(table: Table, name: str, cuts: IntervalCuts) -> ColumnParts:
+def cut_column(
+    table: Table, name: str, cuts: IntervalCuts, counts: NDArray[np.int64] | None = None
+) -> ColumnParts:
     """The parts of a numeric column that is cut at ``cuts``; intervals without rows stay."""
     encoded = table.encode(name)
     held = len(encoded.values) - encoded.values.null_count
@@ -353,6 +370,7 @@ def cut_column(table: Table, name: str, cuts: IntervalCuts) -> ColumnParts:
         of_value=of_value,
         codes=of_value[encoded.codes],
         cuts=cuts,
+        counts=counts,
     )
 
 

@@ -26,10 +26,13 @@ from halfmask.coclustering.prepare import (
     is_continuous,
 )
 from halfmask.coclustering.trees import ColumnTree, column_trees, ordered_tree
-from halfmask.errors import ParameterError
+from halfmask.engines.read import is_typed
+from halfmask.engines.tuples import MOST, count_tuples
+from halfmask.errors import InputError, ParameterError
 from halfmask.ownership import make_private, private_folder
 from halfmask.table.columns import require_known
-from halfmask.table.table import require_table
+from halfmask.table.table import Table, require_table
+from halfmask.table.tuples import Tuples, contiguous
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,7 +44,6 @@ if TYPE_CHECKING:
     from halfmask.coclustering.grid import Grid
     from halfmask.coclustering.hierarchy import MergeHierarchy
     from halfmask.coclustering.prepare import IntervalRule, MeltedTable
-    from halfmask.table.table import Table
 
 _TYPICAL = 5  # values of a part that are named as typical
 _LONGEST = 100  # characters of a file's name
@@ -199,7 +201,8 @@ def cocluster(
     """Find the grid over columns, or over rows and parts of columns, that explains the rows best.
 
     Args:
-        table: the rows.
+        table: the rows. Where an engine counts them, it counts the distinct tuples of the columns;
+            for rows x parts each row is held, by the codes of these columns.
         variables: the columns; by default the quasi-identifiers, as rows x parts of columns.
         dimensions: how many sides the grid has. As many as there are variables: the columns
             themselves (the default where variables are named, up to 10). ``"rows"``, or 2 with
@@ -220,18 +223,23 @@ def cocluster(
         >>> hm.cocluster(table, ["x", "y"]).grid.parts
         (2, 2)
     """
-    table = require_table(table)
-    names = list(table.schema.quasi if variables is None else variables)
-    require_known(names, table.arrow.column_names)
+    whole = require_table(table) if _is_read(table) else table
+    names = list(whole.schema.quasi if variables is None else variables)
+    require_known(names, whole.column_names)
     sides = dimensions or ("rows" if variables is None else len(names))
-    if sides == len(names) and 2 <= len(names) <= _MOST:
-        built = [_variable(table, name) for name in names]
-        observed = observe([one[0] for one in built], [one[1] for one in built])
+    by_columns = sides == len(names) and 2 <= len(names) <= _MOST
+    entries = _entries(whole, names, unfolded=not by_columns)
+    table = entries.table
+    if by_columns:
+        built = [_variable(entries, name) for name in names]
+        observed = observe(
+            [one[0] for one in built], [one[1] for one in built], contiguous(entries.counts)
+        )
         grid = search(
             observed, criterion=criterion, seed=seed, rounds=rounds, time_limit=time_limit
         )
         sides_found = zip(grid.variables, grid.partition, strict=True)
-        columns = tuple(_published(table, variable, side) for variable, side in sides_found)
+        columns = tuple(_published(entries, variable, side) for variable, side in sides_found)
         found = CoClustering(grid, hierarchy(grid), rounds, columns)
     elif sides in ("rows", 2) and len(names) != 1:
         melted, grid = cocluster_columns(
@@ -249,6 +257,30 @@ def cocluster(
 _MOST = 10
 
 
+def _is_read(table: object) -> bool:
+    """Whether rows are taken into memory whole: they are there, or are texts that become values."""
+    return not isinstance(table, Table) or table.stored is None or not is_typed(table)
+
+
+def _entries(table: Table, names: Sequence[str], *, unfolded: bool) -> Tuples:
+    """The rows, or the distinct tuples of some columns that an engine counts.
+
+    Raises:
+        InputError: there are more rows than can be held where each is looked at.
+    """
+    if table.stored is None:
+        return Tuples.of(table)
+    if not names:
+        raise ParameterError("variables", None, "two columns or more, or quasi-identifiers")
+    if unfolded and len(table) > MOST:
+        raise InputError(
+            f"Rows are clustered one by one, and there are more than {MOST:,} of them: name the "
+            f"columns to cluster, at most {_MOST}, or draw some of the rows first."
+        )
+    found = count_tuples(table, lambda _: names)
+    return found.unfold() if unfolded else found
+
+
 def simplify_levels(
     found: CoClustering, parts: int | Mapping[str, int] | None, limits: Mapping[str, Any]
 ) -> CoClustering:
@@ -264,8 +296,9 @@ def simplify_levels(
     return replace(found, grid=simplify(found.levels, parts=parts, **limits))
 
 
-def _variable(table: Table, name: str) -> tuple[Variable, NDArray[np.int32]]:
+def _variable(entries: Tuples, name: str) -> tuple[Variable, NDArray[np.int32]]:
     """A column as a side of the grid; numbers without gaps are cut, all else is grouped."""
+    table = entries.table
     encoded = table.encode(name)
     column = table.schema.columns.get(name)
     kind = column.kind if column is not None else None
@@ -276,16 +309,22 @@ def _variable(table: Table, name: str) -> tuple[Variable, NDArray[np.int32]]:
             Variable(name, "numeric", len(values), tuple(numbers.tolist())),
             encoded.codes.astype(np.int32),
         )
-    parts = column_parts(table, name)
+    parts = column_parts(table, name, counts=_counts(entries))
     return Variable(name, "categorical", len(parts.labels), parts.labels), parts.codes
 
 
-def _published(table: Table, variable: Variable, side: NDArray[np.int32]) -> ColumnParts:
+def _counts(entries: Tuples) -> NDArray[np.int64] | None:
+    """How many rows each entry stands for; None: they are rows."""
+    return entries.counts if entries.engine else None
+
+
+def _published(entries: Tuples, variable: Variable, side: NDArray[np.int32]) -> ColumnParts:
     """The column's parts: its intervals where it is cut, else its values."""
+    table, counts = entries.table, _counts(entries)
     if variable.kind != "numeric" or variable.values is None:
-        return column_parts(table, variable.name)
+        return column_parts(table, variable.name, counts=counts)
     numbers = np.array(variable.values, dtype=np.float64)
     at = np.flatnonzero(np.diff(side))
     inner = (numbers[at] + numbers[at + 1]) / 2
     cuts = IntervalCuts((float(numbers[0]), *inner.tolist(), float(numbers[-1]))).short(numbers)
-    return cut_column(table, variable.name, cuts)
+    return cut_column(table, variable.name, cuts, counts)

@@ -157,8 +157,7 @@ class ColumnTree:
 
     def labels(self, level: int) -> list[str]:
         """The label of each group of one level."""
-        groups = self.levels[level]
-        counts = np.bincount(self.column.codes, minlength=len(self.column.labels))
+        groups, counts = self.levels[level], self.column.rows
         out = [
             group_label(self.column, np.flatnonzero(groups == g), counts)
             for g in range(int(groups.max()) + 1)

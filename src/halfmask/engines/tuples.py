@@ -50,6 +50,7 @@ def count_tuples(
     optional: Sequence[str] = (),
     *,
     weights: str | None = None,
+    most: int = MOST,
 ) -> Tuples:
     """Take the rows of a table in memory; have an engine count those that stay elsewhere.
 
@@ -59,6 +60,7 @@ def count_tuples(
             them, so that every distinct tuple of a person comes back.
         optional: columns that are counted too where the table has them and they may leave.
         weights: a column whose numbers are added up beside the counts.
+        most: distinct tuples that come back at most.
     """
     stored, declared = table.stored, table.schema
     if stored is None:
@@ -75,21 +77,16 @@ def count_tuples(
         faults = [f for one in sources(declared) for f in one.unknown([*there, *one.names])]
         if faults:
             raise SchemaError(*faults)
-        used = _narrow_schema(declared, names)
+        used = counted_schema(declared, names)
         if used.policy_file is not None:  # the demands stand in a file of their own
             names = [one for one in names if one not in used.policy_names or one in there]
         sums = [] if weights is None else _weight_sums(stored, declared, (running, name), weights)
-        tuples, counts = group_tuples(running, name, names, more=sums)
+        tuples, counts = group_tuples(running, name, names, most=most, more=sums)
     if weights is None:
-        found = _bind_tuples(stored, used, tuples, counts)
-    else:
-        tuples, tallied = split_weights(tuples, counts)
-        found = _bind_tuples(stored, used, tuples, counts)
-        found = replace(found, weights=check_weights(found.table, weights, tallied, found.rows))
-    left_out = tuple(one for one in there if one not in names)
-    return replace(
-        found, left_out=left_out, private=declared.private, source=stored, origin=table, raw=tuples
-    )
+        return bind_tuples(table, used, tuples, counts)
+    tuples, tallied = split_weights(tuples, counts)
+    found = bind_tuples(table, used, tuples, counts)
+    return replace(found, weights=check_weights(found.table, weights, tallied, found.rows))
 
 
 def add_policies(table: Table, policies: object) -> Table:
@@ -130,7 +127,7 @@ def _weight_sums(
     return weight_sums(*opened, weights, written=stored.are_texts, comma=comma)
 
 
-def _narrow_schema(schema: Schema, names: Sequence[str]) -> Schema:
+def counted_schema(schema: Schema, names: Sequence[str]) -> Schema:
     """What the schema says of the columns that are counted; demands are read all or not at all."""
     wanted = {*schema.policy_names, *((schema.person,) if schema.person else ())}
     read = wanted <= set(names)
@@ -144,10 +141,19 @@ def _narrow_schema(schema: Schema, names: Sequence[str]) -> Schema:
     return narrow_schema(schema, used, names)
 
 
-def _bind_tuples(
-    stored: StoredRows, schema: Schema, tuples: pa.Table, counts: NDArray[np.int64]
+def bind_tuples(
+    table: Table, schema: Schema, tuples: pa.Table, counts: NDArray[np.int64]
 ) -> Tuples:
-    """Make a table of distinct tuples, with the types that its rows would have."""
+    """Make a table of distinct tuples of stored rows, with the types that its rows would have.
+
+    Args:
+        table: the rows.
+        schema: what is said of the columns that were counted.
+        tuples: their distinct tuples, as the engine spells them.
+        counts: how many rows hold each.
+    """
+    stored = table.stored
+    assert stored is not None  # noqa: S101 - an engine counted them
     found = _bind(stored, schema, tuples)
     return Tuples(
         found,
@@ -155,6 +161,11 @@ def _bind_tuples(
         f"The rows were counted by {stored.engine}: {len(found):,} distinct tuples stand for "
         f"{int(counts.sum()):,} rows. Every figure is counted on all rows.",
         stored.engine,
+        tuple(one for one in stored.columns() if one not in tuples.column_names),
+        table.schema.private,
+        source=stored,
+        origin=table,
+        raw=tuples,
     )
 
 
@@ -168,7 +179,7 @@ def _bind(stored: StoredRows, schema: Schema, tuples: pa.Table) -> Table:
 
 def bind_columns(stored: StoredRows, schema: Schema, counted: pa.Table) -> Table:
     """Some columns as they were counted, with the types that their rows would have."""
-    return _bind(stored, _narrow_schema(schema, counted.column_names), counted)
+    return _bind(stored, counted_schema(schema, counted.column_names), counted)
 
 
 def group_tuples(

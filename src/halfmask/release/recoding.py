@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -21,7 +22,7 @@ from halfmask.errors import (
 )
 from halfmask.models.needs import (
     ALLOW,
-    leave_out_unmet,
+    leave_out_entries,
     refuse_contradiction,
     require_models,
     with_demanded_models,
@@ -34,12 +35,13 @@ from halfmask.release.labels import Label, encode_labels
 from halfmask.release.partition import as_type, label_texts
 from halfmask.release.recheck import count_published, recheck_models
 from halfmask.release.seal import published_columns, seal
+from halfmask.release.stored_entries import count_entries, read_note, why_read
 from halfmask.table.demands import with_policies
 from halfmask.table.hierarchies import Csv
 from halfmask.table.hierarchies.builders import columns_following, labels_stay
 from halfmask.table.schema import Schema, column_to_dict, schema_from_dict
 from halfmask.table.table import Table, require_table
-from halfmask.table.tuples import Tuples, pack_tuples
+from halfmask.table.tuples import Tuples, pack_tuples, picked, rows_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -308,52 +310,74 @@ def apply_recoding(
         HierarchyError: the table holds values that the hierarchies lack.
         UnsatisfiableError: more than the share ``suppression`` of the rows would be suppressed.
     """
-    table = with_policies(require_table(table), policies)
     require_number("suppression", suppression, 0, 1)
     if models:
         require_models(models)
+    with ExitStack() as held:
+        if not isinstance(table, Table) or table.stored is None:
+            entries = Tuples.of(with_policies(require_table(table), policies))
+        elif (reason := why_read(table, models, recoding.columns.values())) is not None:
+            rows = with_policies(require_table(table), policies)
+            entries = Tuples.of(rows, note=read_note(table, reason))
+        else:
+            entries = count_entries(table, models, held, policies=policies, raised=False)
+        return _apply(recoding, entries, models, suppression, demands)
+
+
+def _apply(
+    recoding: Recoding,
+    entries: Tuples,
+    models: Sequence[Model],
+    suppression: float,
+    demands: DemandsChoice,
+) -> Release:
+    """The release of entries that stand for rows, wherever these are."""
     refuse_contradiction(models, demands)
-    state_demands(table, demands)
+    state_demands(entries, demands)
     if demands == "keep":
-        models = with_demanded_models(table, models)
+        models = with_demanded_models(entries.table, models)
     if not models:
         raise PrivacyError("No promise was asked for: name at least one model.")
     require_models(models)
-    published_columns(table)
-    everybody = len(table)
+    published_columns(entries.table if entries.origin is None else entries.origin)
+    everybody = entries.rows
     most = int(Fraction(str(suppression)) * everybody)
-    table, left_out = leave_out_unmet(table, models, most, ALLOW)
+    entries, left_out = leave_out_entries(entries, models, most, ALLOW)
     while True:
-        stated, step = _place(recoding, table, models)
+        stated, step = _place(recoding, entries, models)
         keep = step >= 0
-        suppressed = int(np.count_nonzero(~keep)) + left_out
+        suppressed = rows_in(picked(entries.counts, ~keep)) + left_out
         if suppressed > most or suppressed == everybody:
-            raise _too_many(recoding, table, models, (suppressed, everybody))
-        if keep.all() or _labels_stay(recoding, table, keep):
+            raise _too_many(recoding, entries, models, (suppressed, everybody))
+        if keep.all() or _labels_stay(recoding, entries.table, keep):
             break
-        table, left_out = table.keep(keep), suppressed  # labels would follow rows that do not leave
+        # Labels would follow rows that do not leave.
+        entries, left_out = entries.keep(keep), suppressed
+    note = "These rows were recoded by a recoding found on other rows."
     return seal(
         Candidate(
-            table=table,
+            table=entries.table,
             models=models,
             recoding=recoding if keep.all() and recoding.full_domain else stated,
             step=step,
             method="recoding",
             parameters={"suppression": suppression},
-            notes=("These rows were recoded by a recoding found on other rows.",),
+            notes=(note, *((entries.note,) if entries.note else ())),
             demands=demands,
             left_out=left_out,
+            tuples=entries if entries.engine else None,
         )
     )
 
 
 def _place(
-    recoding: Recoding, table: Table, models: Sequence[Model]
+    recoding: Recoding, entries: Tuples, models: Sequence[Model]
 ) -> tuple[Recoding, NDArray[np.int32]]:
-    """The recoding without classes that fail a model, and the step that each row then takes."""
+    """The recoding without classes that fail a model, and the step that each entry then takes."""
+    table = entries.table
     stated = _with_all_classes(recoding, table)
     step = stated.assign(table)
-    while (failing := _failing(stated, table, step, models)).any():
+    while (failing := _failing(stated, entries, step, models)).any():
         # Rows that an early step gives up may complete the classes of a later one.
         first = failing & (step == step[failing].min())
         stated = _without(stated, table, np.where(first, step, np.int32(-1)))
@@ -378,17 +402,24 @@ def _with_all_classes(recoding: Recoding, table: Table) -> Recoding:
     return replace(recoding, steps=tuple(steps))
 
 
+def _counts(entries: Tuples) -> NDArray[np.int64] | None:
+    """How many rows each entry stands for; None: they are rows."""
+    return entries.counts if entries.engine else None
+
+
 def _failing(
-    recoding: Recoding, table: Table, step: NDArray[np.int32], models: Sequence[Model]
+    recoding: Recoding, entries: Tuples, step: NDArray[np.int32], models: Sequence[Model]
 ) -> NDArray[np.bool_]:
-    """The rows whose class breaks a model."""
-    kept = np.flatnonzero(step >= 0)
+    """The entries whose class breaks a model."""
+    table, kept = entries.table, np.flatnonzero(step >= 0)
     failing = np.zeros(len(table), dtype=np.bool_)
     if not len(kept):
         return failing
     labels = [encode_labels(column) for column in recoding.published(table, step).columns]
     for model in models:
-        classes, ids = count_published(labels, table, kept, model, recoding)
+        classes, ids = count_published(
+            labels, table, kept, model, recoding, counts=_counts(entries)
+        )
         failing[kept] |= ~model.passes(classes)[ids]
     return failing
 
@@ -403,14 +434,15 @@ def _without(recoding: Recoding, table: Table, step: NDArray[np.int32]) -> Recod
 
 
 def _too_many(
-    recoding: Recoding, table: Table, models: Sequence[Model], counts: tuple[int, int]
+    recoding: Recoding, entries: Tuples, models: Sequence[Model], counts: tuple[int, int]
 ) -> UnsatisfiableError:
-    suppressed, everybody = counts
+    (suppressed, everybody), table = counts, entries.table
     step = _with_all_classes(recoding, table).assign(table)
     kept = np.flatnonzero(step >= 0)
     found: list[Verdict] = []
     if len(kept):
-        found, _ = recheck_models(models, recoding.published(table, step), table, kept, recoding)
+        labels = recoding.published(table, step)
+        found, _ = recheck_models(models, labels, table, kept, recoding, counts=_counts(entries))
     return UnsatisfiableError(
         f"{suppressed:,} of {everybody:,} new rows would have to be suppressed.",
         verdicts=found,

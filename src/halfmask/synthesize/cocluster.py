@@ -21,11 +21,13 @@ from halfmask.coclustering.observations import PartSizes
 from halfmask.coclustering.optimize import ROUNDS
 from halfmask.coclustering.prepare import cocluster_parts, is_continuous, melt_columns, require_cuts
 from halfmask.dp.conditions import conditions_of, impossible_of
+from halfmask.engines.tuples import add_policies
 from halfmask.errors import InputError, ParameterError, UnsatisfiableError
 from halfmask.models.verdict import require_number, require_whole
 from halfmask.release.candidate import SyntheticCandidate
 from halfmask.release.demands import DRAWN, INSTEAD, SET_ASIDE, refuse_diversity, state_demands
 from halfmask.release.seal import published_columns, seal
+from halfmask.release.stored_entries import read_columns
 from halfmask.synthesize.columns import RARE, shared_parts, support
 from halfmask.synthesize.combinations import redraw_rare, shared_combinations
 from halfmask.synthesize.limits import (
@@ -35,7 +37,7 @@ from halfmask.synthesize.limits import (
     stated_conditions,
     structure_notes,
 )
-from halfmask.table.demands import leaving_columns, people_who, resolve, with_policies
+from halfmask.table.demands import leaving_columns, people_who, resolve
 from halfmask.table.table import Table
 from halfmask.table.weights import unweighted_notes
 
@@ -164,7 +166,9 @@ def synthesize_groups(table: Table, settings: DrawSettings) -> SyntheticRelease:
         PrivacyError: people demand an l, a t or noise, which groups of people cannot give.
         UnsatisfiableError: no structure was found, or none is left with groups of k people.
     """
-    table = with_policies(table, settings.policies)
+    stays = table.stored is not None
+    named = published_columns(add_policies(table, settings.policies)) if stays else ()
+    table, note = read_columns(table, named, settings.policies)
     wanted, raised = _least_people(table, settings.k, settings.demands)
     settings.require()
     seed = settings.seed
@@ -213,6 +217,7 @@ def synthesize_groups(table: Table, settings: DrawSettings) -> SyntheticRelease:
         **stated_conditions(table.schema.impossible, settings.given),
     }
     notes = (*raised, *_notes(grid, columns, obtained, wanted), *unweighted_notes(table.schema))
+    notes = (*notes, *((note,) if note else ()))
     if max(changed, default=0.0) > _MANY:
         notes = (
             *notes,

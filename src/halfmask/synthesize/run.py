@@ -25,7 +25,8 @@ def synthesize(
 
     Args:
         table: the rows, wherever they are. Where an engine counts them they stay there under
-            differential privacy, unless people have several rows or state an own epsilon.
+            differential privacy, unless people have several rows or state an own epsilon; for
+            ``"cocluster"`` the columns that leave come over, as distinct tuples.
         method: under differential privacy ``"marginals"``, ``"adaptive"``, ``"histogram"``,
             ``"privbayes"``, ``"dp-cocluster"``, ``"dpcocgen"`` or ``"auto"`` (a public rule picks);
             ``"cocluster"`` draws from groups of at least ``k`` people and has no formal guarantee.
@@ -68,7 +69,7 @@ def synthesize(
         if unknown:
             known = ", ".join(cocluster.OPTIONS)
             raise ParameterError("option", unknown[0], f"one of {known} with {method}")
-        return cocluster.synthesize_groups(table.collect(), cocluster.DrawSettings(**options))
+        return cocluster.synthesize_groups(table, cocluster.DrawSettings(**options))
     if method not in ("auto", *PRIVATE):
         raise ParameterError("method", method, f"one of auto, {', '.join([*PRIVATE, *MEASURED])}")
     if epsilon is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import decimal
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Protocol
 
@@ -87,6 +87,28 @@ class Hierarchy:
         out = np.zeros(len(self.labels[fine]), dtype=np.int32)
         out[self.maps[fine]] = self.maps[coarse]
         return out
+
+    def above(self, level: int) -> Hierarchy:
+        """The levels from ``level`` on, where no two values share a label of that one."""
+        return replace(
+            self,
+            maps=self.maps[level:],
+            labels=self.labels[level:],
+            leaves=self.leaves[level:],
+            beneath=self.beneath[level:],
+        )
+
+    def select(self, places: NDArray[np.int64]) -> Hierarchy:
+        """The labels of some of the values, which still cover the leaves of all."""
+        maps, labels, leaves, beneath = [], [], [], []
+        for level, row in enumerate(self.maps):
+            used, first, inverse = np.unique(row[places], return_index=True, return_inverse=True)
+            order = np.argsort(first)
+            maps.append(np.argsort(order)[inverse.reshape(-1)].astype(np.int32))
+            labels.append([self.labels[level][code] for code in used[order].tolist()])
+            leaves.append(self.leaves[level][used[order]])
+            beneath.append(self.beneath[level][used[order]])
+        return Hierarchy(np.stack(maps), tuple(labels), tuple(leaves), self.size, tuple(beneath))
 
 
 def from_levels(levels: list[list[object]], *, other_leaves: list[list[object]]) -> Hierarchy:

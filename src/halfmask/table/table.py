@@ -200,6 +200,11 @@ class Table:
             self._hierarchies[name] = built
         return self._hierarchies[name]
 
+    def bind_codes(self, name: str, encoded: Encoded, hierarchy: Hierarchy) -> None:
+        """State the codes and the hierarchy of a column whose rows stand for others too."""
+        self._encoded[name] = encoded
+        self._hierarchies[name] = hierarchy
+
 
 def encode_column(column: pa.ChunkedArray) -> Encoded:
     """Dictionary-encode a column with ascending values, null last."""

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.table.table import require_table
+from halfmask.table.table import Encoded, require_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -65,6 +65,23 @@ def contiguous(counts: Counts) -> Counts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Floor:
+    """A column whose tuples were counted at a level of its hierarchy: nothing finer is known.
+
+    In the entries, one value stands for all values that have its label there.
+
+    Attributes:
+        level: the finest level that may be published.
+        values: all values of the column as the engine spells them.
+        codes: per such value, the code of the one that stands for it; -1: of no entry.
+    """
+
+    level: int
+    values: pa.ChunkedArray
+    codes: NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Tuples:
     """Entries that stand for rows: the rows themselves, or distinct tuples with their counts.
 
@@ -78,6 +95,7 @@ class Tuples:
         source: where the rows stayed, if an engine counted them.
         origin: the table whose rows were counted; ``raw`` the values as the engine spells them.
         weights: how many people of the population the rows stand for, where that was asked.
+        floors: the columns that were counted at a coarser level, because all tuples did not fit.
     """
 
     table: Table
@@ -90,6 +108,7 @@ class Tuples:
     weights: Weights | None = field(default=None, repr=False)
     origin: Table | None = field(default=None, repr=False)
     raw: pa.Table | None = field(default=None, repr=False)
+    floors: Mapping[str, Floor] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, rows: Table | Tuples, note: str = "") -> Tuples:
@@ -119,7 +138,33 @@ class Tuples:
     def keep(self, mask: NDArray[np.bool_]) -> Tuples:
         """The entries that ``mask`` marks, which know nothing of the others."""
         raw = None if self.raw is None else self.raw.filter(pa.array(mask))
-        return replace(self, table=self.table.keep(mask), counts=picked(self.counts, mask), raw=raw)
+        table, floors = self.table.keep(mask), {}
+        for name, floor in self.floors.items():
+            whole = self.table.encode(name)
+            used = np.unique(whole.codes[mask])
+            place = np.full(len(whole.values) + 1, -1, dtype=np.int32)  # and what stood for nobody
+            place[used] = np.arange(len(used), dtype=np.int32)
+            table.bind_codes(
+                name,
+                Encoded(whole.values.take(pa.array(used)), place[whole.codes[mask]]),
+                self.table.hierarchy(name).select(used),
+            )
+            floors[name] = replace(floor, codes=place[floor.codes])
+        counts = picked(self.counts, mask)
+        return replace(self, table=table, counts=counts, raw=raw, floors=floors)
+
+    def floor(self, name: str) -> int:
+        """The finest level of a column that may be published."""
+        return self.floors[name].level if name in self.floors else 0
+
+    def spelled(self, name: str) -> tuple[pa.ChunkedArray, NDArray[np.int32]]:
+        """The values of a counted column as the engine spells them, and the code of each."""
+        if name in self.floors:
+            floor = self.floors[name]
+            held = floor.codes >= 0
+            return floor.values.filter(pa.array(held)), floor.codes[held]
+        assert self.raw is not None  # noqa: S101 - engines say how they spell
+        return self.raw[name], self.table.encode(name).codes
 
     def unfold(self) -> Tuples:
         """One entry a row, in the order of all values: as the same rows in memory would be."""

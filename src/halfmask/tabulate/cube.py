@@ -98,7 +98,7 @@ def require_columns(table: Table, by: Sequence[str]) -> None:
     Raises:
         SchemaError: columns are not there, or hold identifiers or demands.
     """
-    names, schema = table.arrow.column_names, table.schema
+    names, schema = table.column_names, table.schema
     if not by:
         raise SchemaError("Name at least one column to tabulate by.")
     faults = [

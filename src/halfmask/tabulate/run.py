@@ -7,7 +7,7 @@ demand for themselves adds to the rules. Everything is checked again before it l
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,10 +16,11 @@ from halfmask.errors import ParameterError, PrivacyError
 from halfmask.release.candidate import Proof, TabulationCandidate
 from halfmask.release.demands import SET_ASIDE, require_choice, state_demands
 from halfmask.release.seal import seal
+from halfmask.release.stored_entries import read_columns
 from halfmask.release.tabulation.door import refuse_distances
 from halfmask.release.tabulation.recount import TableDesign
-from halfmask.table.demands import lone_values, people_who, resolve, with_policies
-from halfmask.table.table import require_table
+from halfmask.table.demands import lone_values, people_who, resolve
+from halfmask.table.table import Table, require_table
 from halfmask.table.weights import unweighted_notes
 from halfmask.tabulate.attack import ProtectionProblem
 from halfmask.tabulate.cell_keys import NoiseTable, cell_keys, record_keys
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
     from halfmask.release.release import PrivateRelease
     from halfmask.release.tabulation.door import TableRelease
-    from halfmask.table.table import Table
 
     Numbers = NDArray[np.float64]
     Flags = NDArray[np.bool_]
@@ -69,7 +69,8 @@ def tabulate(
     """A table of counts or sums that may leave.
 
     Args:
-        table: the rows.
+        table: the rows. Where an engine counts them, the columns that are shown come over, as
+            distinct tuples; with noise all of them do.
         by: the columns that span it; missing values are a category of their own.
         sum: the numeric column to sum; default: count.
         count: what is counted, ``"people"`` or ``"rows"``; rules always speak of people.
@@ -106,10 +107,12 @@ def tabulate(
         >>> hm.tabulate(people, ["city", "ill"], threshold=2)
         TableRelease(9 cells, 0 withheld; suppress)
     """
-    require_table(table)
+    if method == "dp" or not isinstance(table, Table):
+        table = require_table(table)
     require_choice(demands)
     columns = (by,) if isinstance(by, str) else tuple(by)
-    table = with_policies(table, policies)
+    require_columns(table, columns)
+    table, note = _columns_read(table, (*columns, sum, *(l or {})), policies, options)
     rules = SensitivityRules(threshold, dominance_pairs(dominance), p, protection, dict(l or {}))
     if method not in METHODS and method != "dp":
         raise ParameterError("method", method, f"{', '.join(METHODS)} or dp")
@@ -117,7 +120,6 @@ def tabulate(
     if kept is not table and method == "dp":
         raise ParameterError("leave_out", "(given)", "nothing with noise: levels of epsilon count")
     table = kept
-    require_columns(table, columns)
     if method == "dp":
         _require_options((one.name for one in fields(NoiseOptions)), options)
         if sum is not None or count != "people" or rules.asked or levels:
@@ -135,9 +137,20 @@ def tabulate(
     steps = ladders(table, columns, levels or {}, margins=margins)
     design = TableDesign(columns, _levels(table, columns, levels or {}), margins, sum, count)
     task = _task(table, steps, design, rules, demands, leave_out or {}, stated=stated)
+    task = replace(task, note=note)
     if method != "suppress":
         _require_counts(task)
     return seal(make(task, **options))
+
+
+def _columns_read(
+    table: Table, named: Sequence[str | None], policies: object, options: Mapping[str, Any]
+) -> tuple[Table, str]:
+    """The columns that a table of figures reads, and where the rows stayed."""
+    keys = options.get("record_keys")
+    there = set(table.column_names)
+    names = [one for one in dict.fromkeys((*named, keys)) if isinstance(one, str) and one in there]
+    return read_columns(table, names, policies, whole="secret" in options)
 
 
 def _without_strict(
@@ -186,6 +199,7 @@ class TabulationTask:
     demands: str
     stated: bool
     leave_out: Mapping[str, int]
+    note: str = ""
 
     def candidate(self, values: Numbers, method: str, **facts: Any) -> TabulationCandidate:
         """The candidate for the door."""
@@ -212,6 +226,7 @@ class TabulationTask:
             for demand, most in self.leave_out.items()
         ]
         notes += unweighted_notes(self.table.schema, (self.design.amount or "",))
+        notes += [self.note] if self.note else []
         facts["notes"] = (*notes, *facts.get("notes", ()))
         return TabulationCandidate(
             self.table,

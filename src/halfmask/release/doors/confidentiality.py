@@ -21,6 +21,7 @@ from halfmask.metrics.space import space_of
 from halfmask.release.labels import encode_labels
 from halfmask.release.partition import RowPartition
 from halfmask.release.quasi_tree import grow, limits_of
+from halfmask.table.tuples import all_ones
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +48,7 @@ def require_blind_cuts(candidate: Candidate) -> None:
     table, step = candidate.table, candidate.step
     if len(promises) > 1 or not isinstance(candidate.recoding, RowPartition) or table.found:
         raise InternalError("Classes were not cut blindly; nothing was released.")
-    if (step < 0).any() or candidate.tuples is not None:
+    if (step < 0).any() or not all_ones(candidate.counts):
         raise InternalError("Rows were left out of blind cuts; nothing was released.")
     m, column = int(promises[0].to_dict()["m"]), promises[0].columns[0]
     tree = grow(space_of(table).places, _needed(table, candidate.models))

@@ -21,9 +21,10 @@ from halfmask.engines.aside import (
     reach,
     write_aside,
 )
+from halfmask.engines.tuples import bind_columns
 from halfmask.errors import EngineError, HalfmaskError, InternalError
 from halfmask.release.labels import encode_labels
-from halfmask.release.partition import RowPartition
+from halfmask.release.partition import RowPartition, label_texts
 from halfmask.release.recheck import recheck_models, require_verdicts
 from halfmask.table.demands import without_policies
 from halfmask.table.files.rows import normalize
@@ -92,6 +93,7 @@ def write_labels(
     assert tuples is not None  # noqa: S101 - the caller looked
     source = origin_of(tuples)
     stored: Any = source.stored
+    _require_floors(tuples, source, recoding)
     aside = write_aside(stored, propose_labeling(candidate, recoding, labels, names))
     try:
         found = _require_same_rows(candidate, labels, names, aside)
@@ -108,6 +110,30 @@ def write_labels(
     reach("checked")
     sample = found[0].slice(0, 20)
     return WrittenRows(aside, source, recoding, labels, distinct, sample)
+
+
+def _require_floors(tuples: Tuples, source: Table, recoding: Recoding | RowPartition) -> None:
+    """Demand that values which were counted as one get one label, by a hierarchy made of all.
+
+    Raises:
+        InternalError: a label is finer than what was counted, or not that of all its values.
+    """
+    for name, floor in tuples.floors.items():
+        if isinstance(recoding, RowPartition):
+            raise InternalError("Rows that were counted at coarser levels cannot be divided.")
+        values, codes = tuples.spelled(name)
+        every = bind_columns(source.rows, source.schema, pa.table({name: values}))
+        own = every.encode(name).codes
+        for level in sorted({one.levels[name] for one in recoding.steps}):
+            maps, labels = label_texts(tuples.table, name, level)
+            right_maps, right = label_texts(every, name, level)
+            pairs = np.unique(np.stack([maps[codes], right_maps[own]]), axis=1).T.tolist()
+            wrong = sum(labels[one] != right[other] for one, other in pairs)
+            if level < floor.level or wrong:
+                raise InternalError(
+                    f"Column {name!r} was counted at level {floor.level}, and would leave with "
+                    f"labels that its values do not share; nothing was released."
+                )
 
 
 def propose_labeling(
@@ -133,9 +159,7 @@ def propose_labeling(
         per_code = None if exact else _labels_by_code(encoded.codes[kept], labels[name], encoded)
         if not exact and per_code is None:
             together[name] = labels[name]
-        columns[name] = label_columns(
-            tuples.raw[name], encoded.codes, len(encoded.values), per_code
-        )
+        columns[name] = label_columns(*tuples.spelled(name), len(encoded.values), per_code)
     codes, cells = None, {}
     if together or len(kept) < len(step) or candidate.left_out:
         each = [table.encode(name).codes[kept].astype(np.int64) for name in columns]

@@ -1,0 +1,197 @@
+"""Rows that stay where they are as entries that stand for them: which columns are counted, and how.
+
+One state of the rows is counted, searched and written: the engine that counts is held until the
+release is made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from halfmask.engines.aside import Labeling, first_of_each, label_columns, reach
+from halfmask.engines.floors import count_above, tuples_fit
+from halfmask.engines.read import is_typed
+from halfmask.engines.tuples import MOST, add_policies, count_tuples, one_row_each
+from halfmask.errors import InputError, SchemaError
+from halfmask.models.needs import largest_feasible, with_demanded_models
+from halfmask.release.seal import published_columns
+from halfmask.table.demands import absent_people, sources, with_policies
+from halfmask.table.files.rows import require_flat
+from halfmask.table.hierarchies.builders import Auto
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from contextlib import ExitStack
+
+    from halfmask.models.verdict import Model
+    from halfmask.release.demands import DemandsChoice
+    from halfmask.table.columns import Column
+    from halfmask.table.schema import Schema
+    from halfmask.table.table import Table
+    from halfmask.table.tuples import Tuples
+
+
+def why_read(table: Table, models: Sequence[Model], columns: Iterable[Column]) -> str | None:
+    """Why stored rows have to be read whatever is done with them; None: they need not be."""
+    schema = table.schema
+    if any(model.population is not None or model.weighted for model in models):
+        return "a promise compares with a population"
+    if any(isinstance(one.hierarchy, Auto) for one in columns):
+        return "hierarchies are found from them"
+    if schema.policy_file is not None:
+        return "people's demands stand in a file of their own"
+    if not is_typed(table):
+        return "their texts become numbers, dates or missing values"
+    return None
+
+
+def read_note(table: Table, reason: str) -> str:
+    """That rows were read, in words for the release."""
+    assert table.stored is not None  # noqa: S101 - of stored rows
+    return f"The rows were read from {table.stored.engine} into memory: {reason}."
+
+
+def count_entries(
+    table: Table,
+    models: Sequence[Model],
+    held: ExitStack,
+    *,
+    policies: object,
+    unfolded: str | None = None,
+    most: int = MOST,
+    raised: bool = True,
+    demands: DemandsChoice = "keep",
+) -> Tuples:
+    """The distinct tuples of all that a search and the door look at, with their counts.
+
+    A division gets one entry a row, for which it is named (``unfolded``): rows that are alike may
+    stand in different classes. For the others, where there are more distinct tuples than ``most``,
+    columns are counted at coarser levels: as few as make the tuples fit, unless levels are given
+    already (``raised``).
+
+    Raises:
+        SchemaError: a column is not declared or not there.
+        InputError: a column that leaves has a type that cannot be grouped, there are more rows
+            than a division can hold, or more tuples than ``most`` at all levels.
+    """
+    import pyarrow as pa
+
+    stored: Any = table.stored
+    table = add_policies(table, policies)
+    names = published_columns(table)
+    kinds = stored.columns()
+    require_flat(pa.schema([(name, kinds[name]) for name in names]))
+    held.enter_context(stored.hold())
+    held.callback(stored.let_go)
+    schema = table.schema
+    if one_row_each(table):
+        schema = replace(schema, person=None)
+    wanted = _counted(schema, models)
+    if unfolded and stored.count() > most:
+        raise InputError(
+            f"method={unfolded!r} holds what was counted of every row in memory, and there are "
+            f"more than {most:,} rows: use method='local' or 'optimal', which hold distinct tuples."
+        )
+    counted = table.with_schema(schema)
+    if not raised or tuples_fit(counted, wanted, most):
+        found = count_tuples(counted, lambda _: wanted, most=most)
+    else:
+        staying, others = _staying(counted, models, wanted, most, demands)
+        found = count_above(counted, wanted, most, staying=staying, others=others)
+    _require_people(schema, found.table)
+    reach("counted")
+    # How many distinct tuples there are would tell of rows that do not leave.
+    note = f"The rows stayed in {stored.engine}, which counted them and wrote those that leave."
+    found = replace(found, origin=table, note=note)
+    return found.unfold() if unfolded else found
+
+
+def read_columns(
+    table: Table, names: Sequence[str], policies: object, *, whole: bool = False
+) -> tuple[Table, str]:
+    """Some columns of a table in memory, one entry a row, and where the rows stayed, in words.
+
+    Of stored rows the distinct tuples of these columns come over, with what people demand and who
+    they are, where somebody has several rows (or ``whole``); their order is that of their values.
+
+    Raises:
+        InputError: there are more rows than can be held.
+    """
+    if table.stored is None:
+        return with_policies(table, policies), ""
+    stored: Any = table.stored
+    reason = why_read(table, (), (table.schema.columns[n] for n in names))
+    if table.schema.weight is not None:
+        reason = reason or "the schema names weights"
+    if reason is not None:
+        return with_policies(table.collect(), policies), read_note(table, reason)
+    table = add_policies(table, policies)
+    if stored.count() > MOST:
+        raise InputError(
+            f"The columns that are read of every row are held in memory, and there are more than "
+            f"{MOST:,} rows: draw some of them first, or ask by query, which counts in place."
+        )
+    with stored.hold():
+        try:
+            if not whole and one_row_each(table):
+                table = table.with_schema(replace(table.schema, person=None))
+            more = [*table.schema.policy_names, *([p] if (p := table.schema.person) else [])]
+            found = count_tuples(table, lambda _: [*names, *more])
+        finally:
+            stored.let_go()
+    _require_people(table.schema, found.table)
+    note = f"The rows stayed in {stored.engine}, which counted the columns that are shown."
+    return found.unfold().table, note
+
+
+def _require_people(schema: Schema, table: Table) -> None:
+    """Refuse demands of people who are not in the table."""
+    faults = [
+        fault
+        for source in sources(schema)
+        if source.people is not None and schema.person is not None
+        for fault in absent_people(source.people, table)
+    ]
+    if faults:
+        raise SchemaError(*faults)
+
+
+def _staying(
+    table: Table, models: Sequence[Model], wanted: Sequence[str], most: int, demands: DemandsChoice
+) -> tuple[Labeling | None, int]:
+    """The rows but of those whose demands nothing can meet, and how many rows these have.
+
+    None where all rows stay. What decides levels must not depend on people who leave no trace.
+    """
+    schema = table.schema
+    if demands != "keep" or not sources(schema):
+        return None, 0
+    names = [name for name in wanted if name not in schema.quasi]
+    found = count_tuples(table, lambda _: names, most=most)
+    own = [m for m in with_demanded_models(found.table, models) if m.policy]
+    keep = largest_feasible(found.table, own, found.counts)
+    if keep.all() or not keep.any():
+        return None, 0
+    encoded = {name: found.table.encode(name) for name in names}
+    columns = {
+        name: label_columns(*found.spelled(name), len(one.values), None)
+        for name, one in encoded.items()
+    }
+    codes = [one.codes[keep].astype(np.int64) for one in encoded.values()]
+    first = first_of_each(codes)
+    labeling = Labeling(
+        columns, [one[first] for one in codes], {}, tuple(wanted), frozenset(), repeated=False
+    )
+    return labeling, int(found.counts[~keep].sum())
+
+
+def _counted(schema: Schema, models: Sequence[Model]) -> list[str]:
+    """The columns that promises and demands read."""
+    sensitive = schema.sensitive if sources(schema) else ()
+    named = [name for model in models for name in model.columns]
+    more = [schema.person] if schema.person else []
+    more += [schema.household] if schema.household and any(m.units for m in models) else []
+    return list(dict.fromkeys([*schema.quasi, *named, *sensitive, *schema.policy_names, *more]))
