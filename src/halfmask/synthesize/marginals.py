@@ -260,11 +260,12 @@ class MarginalsModel:
     def draw(self, rows: int, random: np.random.Generator) -> dict[str, Ints]:
         """``rows`` rows as public codes per column."""
         coarse = draw(self.beliefs, rows, random)
+        # Rows of one group of a column agree on it: by all columns is then by the others.
+        alike = _number_rows(list(coarse.values()), rows)
         fine = {}
         for name, groups in self.groups.items():
-            others = _number_rows([coarse[other] for other in coarse if other != name], rows)
             weights = self.ones[name] + 1e-9
-            fine[name] = draw_members(coarse[name], groups, weights, random, beside=others)
+            fine[name] = draw_members(coarse[name], groups, weights, random, beside=alike)
         return fine
 
     def given(self, held: Masks) -> MarginalsModel:
@@ -283,14 +284,14 @@ class MarginalsModel:
 
 
 def _number_rows(columns: Sequence[Ints], rows: int) -> Ints:
-    """Per row, a number that rows share only if they agree on (most of) ``columns``."""
+    """Per row, a number below theirs that rows share only if they agree on most ``columns``."""
     number = np.zeros(rows, np.int64)
     for column in columns:
         width = int(column.max(initial=0)) + 1
         if int(number.max(initial=0)) * width >= 1 << 62:
             break
         number = number * width + column
-    return number
+    return np.unique(number, return_inverse=True)[1].astype(np.int64)
 
 
 def learn(
