@@ -9,30 +9,18 @@ not end, and is told under a name of its own.
 from __future__ import annotations
 
 from itertools import combinations
-from math import exp, log, log1p, pi, sqrt
+from math import pi, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from _dp_mbi import CELLS, MEGABYTES, ROUNDS, rho_of
 from halfmask.synthesize.inference import Beliefs, align_axes, draw, junction_tree, sum_to
 
 if TYPE_CHECKING:
     from _dp_tables import CodedTable, Codes
 
     Measured = list[tuple[tuple[str, ...], np.ndarray, float]]
-
-CELLS, MEGABYTES, ROUNDS = 10_000, 80, 16
-
-
-def rho_of(epsilon: float, delta: float) -> float:
-    """The largest rho that is (epsilon, delta)-private (Canonne, Kamath, Steinke, 2020)."""
-    orders = np.r_[1.0001:200:4000j, 201:4000:2000j]
-    low, high = 0.0, epsilon
-    for _ in range(40):
-        rho = (low + high) / 2
-        least = min((a - 1) * (a * rho - epsilon) + a * log1p(-1 / a) - log(a - 1) for a in orders)
-        low, high = (rho, high) if exp(min(least, 0)) <= delta else (low, rho)
-    return low
 
 
 class Descent:

@@ -6,6 +6,7 @@ Run: PYTHON benchmarks/_dp_peer.py                 lists the methods that this P
 dpmm's inference goes on for its thousands of iterations, 25 halvings of a step each, long after it
 has converged. Unless FULL is 1, the same descent stops once twenty steps gain less than a
 thousandth of the loss: hours become minutes, and its time is told too short rather than too long.
+mbi is private-pgm's own package, of which ``_dp_mbi.py`` makes AIM and MST.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from importlib.util import find_spec
 import numpy as np
 import pandas as pd
 
+from _dp_mbi import of_mbi
+
 DPMM = {"mst": "MSTGM", "privbayes": "PrivBayesGM", "aim": "AIMGM"}
 SMARTNOISE = ("mst", "aim", "mwem")
 STEPS, ENOUGH, HALVINGS = 20, 1e-3, 25
@@ -26,7 +29,9 @@ STEPS, ENOUGH, HALVINGS = 20, 1e-3, 25
 def methods() -> list[str]:
     """What can be run, quick ones first."""
     found = [f"dpmm-{name}" for name in DPMM] if find_spec("dpmm") else []
-    return found + ([f"smartnoise-{name}" for name in SMARTNOISE] if find_spec("snsynth") else [])
+    if find_spec("snsynth"):
+        return found + [f"smartnoise-{name}" for name in SMARTNOISE]
+    return found + (["mbi-mst", "mbi-aim"] if find_spec("mbi") else [])
 
 
 def log_of_sums(values: np.ndarray, axis: object = None) -> np.ndarray | float:
@@ -109,12 +114,12 @@ def main() -> None:
     sizes = dict(zip(names, held["(sizes)"].tolist(), strict=True))
     rows = pd.DataFrame({name: held[name] for name in names})
     library, method = name.split("-")
-    run = of_dpmm if library == "dpmm" else of_smartnoise
+    run = {"dpmm": of_dpmm, "mbi": of_mbi, "smartnoise": of_smartnoise}[library]
     how = {"epsilon": float(epsilon), "delta": float(delta), "full": bool(int(full))}
-    begun = time.process_time()
+    begun, wall = time.process_time(), time.perf_counter()
     made = run(method, rows, sizes, how)
-    seconds = time.process_time() - begun
-    np.savez(target, **{"(seconds)": seconds}, **{n: made[n].to_numpy() for n in names})
+    spent = {"(seconds)": time.process_time() - begun, "(wall)": time.perf_counter() - wall}
+    np.savez(target, **spent, **{n: np.asarray(made[n]) for n in names})
 
 
 if __name__ == "__main__":

@@ -4,13 +4,14 @@ Run: python benchmarks/dp_quality.py [--peers PYTHON ...] [--state FILE] [--rows
     [--data FOLDER] [--tables adult network] [--epsilons 0.1 1 3] [--methods marginals dpmm-mst]
     [--columns 99] [--runs 1] [--full] [--limit 3600] [--print]
 
-``--peers`` names Pythons that have dpmm (0.1.9; its AIM and MST are those of private-pgm) or
-smartnoise-synth; all get the same codes, epsilon and delta (1e-9). dpmm's inference ends when it
-has converged; with ``--full`` after its own thousands of iterations. Told are, on rows drawn: the
-mean total variation of all pairs and of at most 300 triples of columns, the mean relative error of
-300 counts, the AUC of trees trained on synthetic and judged on other real rows, pMSE of trees, and
-processor time. One table, epsilon and method is one unit of work; with ``--state`` each is saved as
-it ends, and a run that was stopped goes on where it was. "AIM as printed" is AIM's rules on our
+``--peers`` names Pythons that have mbi (2.0.0, private-pgm's package), dpmm (0.1.9) or
+smartnoise-synth (1.0.8 with mbi 1.1.0); all get the same codes, epsilon and delta (1e-9). The
+inference of mbi and dpmm ends when it has converged; with ``--full`` after its own thousands of
+iterations. Told are, on rows drawn: the mean total variation of all pairs and of at most 300
+triples of columns, the mean relative error of 300 counts, the AUC of trees trained on synthetic and
+judged on other real rows, pMSE of trees, processor time and, in the state, time by the clock. One
+table, epsilon and method is one unit of work; with ``--state`` each is saved as it ends, and a run
+that was stopped goes on where it was. "AIM as printed" is AIM's rules on our
 inference (``_dp_aim.py``), since the peers' own takes hours. A peer that does not end within
 ``--limit`` seconds of processor is told as such. ``--print`` only tells what the state holds.
 """
@@ -58,25 +59,30 @@ def first_columns(coded: CodedTable, most: int) -> CodedTable:
     )
 
 
-def ours(coded: CodedTable, epsilon: float, how: str) -> tuple[Codes, float]:
-    """Rows of one of our methods, and the processor time."""
+def ours(coded: CodedTable, epsilon: float, how: str) -> tuple[Codes, dict[str, float]]:
+    """Rows of one of our methods, and how long it took."""
     sizes, ordered, codes = coded
     if how == PRINTED:
-        begun = time.process_time()
-        return aim(coded, epsilon, DELTA), time.process_time() - begun
+        begun, wall = time.process_time(), time.perf_counter()
+        return aim(coded, epsilon, DELTA), _spent(begun, wall)
     method, options = OURS[how]
     table = Table(pa.table({name: pa.array(held) for name, held in codes.items()}), Schema())
     domains = {n: Values(tuple(range(size)), ordered=n in ordered) for n, size in sizes.items()}
-    begun = time.process_time()
+    begun, wall = time.process_time(), time.perf_counter()
     made = hm.synthesize(table, method, epsilon=epsilon, delta=DELTA, domains=domains, **options)
-    seconds = time.process_time() - begun
-    return {name: made.to_arrow()[name].to_numpy() for name in sizes}, seconds
+    spent = _spent(begun, wall)
+    return {name: made.to_arrow()[name].to_numpy() for name in sizes}, spent
+
+
+def _spent(begun: float, wall: float) -> dict[str, float]:
+    """Processor time, and time by the clock."""
+    return {"seconds": time.process_time() - begun, "wall": time.perf_counter() - wall}
 
 
 def theirs(
     coded: CodedTable, epsilon: float, method: str, python: str, given: argparse.Namespace
-) -> tuple[Codes, float] | str:
-    """Rows of a peer, and the processor time; or why there are none."""
+) -> tuple[Codes, dict[str, float]] | str:
+    """Rows of a peer, and how long it took; or why there are none."""
     sizes, _, codes = coded
     with tempfile.TemporaryDirectory() as folder:
         source, target = f"{folder}/in.npz", f"{folder}/out.npz"
@@ -95,7 +101,8 @@ def theirs(
         if not Path(target).exists():
             return ((done.stderr or "").strip().splitlines() or ["failed"])[-1][:60]
         held = np.load(target)
-        return {name: held[name].astype(np.int64) for name in sizes}, float(held["(seconds)"])
+        spent = {one: float(held[f"({one})"]) for one in ("seconds", "wall")}
+        return {name: held[name].astype(np.int64) for name in sizes}, spent
 
 
 def peers_of(pythons: list[str]) -> dict[str, str]:
@@ -166,7 +173,7 @@ def main() -> None:
         if isinstance(made, str):
             one["failed"] = made
         else:
-            one |= {**measure(table, test, made[0]), "seconds": made[1]}
+            one |= {**measure(table, test, made[0]), **made[1]}
         found.append(one)
         print(one, flush=True)
         if given.state:

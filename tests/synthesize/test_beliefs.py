@@ -9,6 +9,7 @@ import pytest
 
 from halfmask.synthesize.inference import (
     Beliefs,
+    _sorted_by,
     align_axes,
     count_cells,
     draw,
@@ -100,8 +101,11 @@ def test_dealing_in_a_fixed_order_would_tie_columns() -> None:
     groups = np.zeros(1000, np.int64)
 
     class InOrder:
+        def permutation(self, size: int) -> np.ndarray:
+            return np.arange(size)
+
         def random(self, size: int) -> np.ndarray:
-            return np.arange(size) / size if size > 1 else np.array([0.5])
+            return np.full(size, 0.5)
 
     even = np.ones((1, 5))
     tied = [draw_values(groups, even, InOrder()) for _ in range(2)]  # type: ignore[arg-type]
@@ -237,3 +241,11 @@ def test_tables_across_cliques_are_those_of_the_whole_distribution() -> None:
         for pick in (*combinations(names, 2), *combinations(names, 3)):
             gone = tuple(i for i, name in enumerate(names) if name not in pick)
             assert np.allclose(beliefs.marginal(pick), joint.sum(axis=gone), atol=1e-12)
+
+
+def test_rows_sort_stably_by_keys_of_any_size() -> None:
+    random = np.random.default_rng(2)
+    for most in (1, 3, 70_000, 1 << 40):
+        keys, order = random.integers(0, most, 5000), random.permutation(5000)
+        expected = sorted(order.tolist(), key=lambda row: keys[row])
+        assert _sorted_by(order, keys).tolist() == expected

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from halfmask.dp.views import NoisyCounts
-from halfmask.synthesize.marginals import join_small, pool_small, rows_from, shrink, simplex
+from halfmask.synthesize.marginals import (
+    join_small,
+    pool_small,
+    rows_from,
+    shrink,
+    simplex,
+    smooth_counts,
+)
 
 
 def test_simplex_by_hand() -> None:
@@ -47,3 +54,23 @@ def test_groups_by_hand() -> None:
     assert pool_small(np.array([1.0, 1.0]), 10).tolist() == [0, 0]
     assert join_small(np.array([5.0, 5, 1, 9, 1]), 8).tolist() == [0, 0, 1, 1, 1]
     assert join_small(np.array([1.0, 1]), 10).tolist() == [0, 0]
+
+
+def test_neighbors_are_smoothed_and_a_frequent_value_stays_alone():
+    truth = np.r_[8000.0, np.linspace(120, 20, 31)]
+    random = np.random.default_rng(3)
+    before, after = [], []
+    for _ in range(20):
+        noisy = truth + random.normal(0, 60, len(truth))
+        found = smooth_counts(noisy, 60.0**2)
+        assert np.isclose(found.sum(), noisy.sum())
+        assert abs(found[0] - noisy[0]) < 120  # the value that many share
+        before.append(np.abs(noisy - truth)[1:].sum())
+        after.append(np.abs(found - truth)[1:].sum())
+    assert np.mean(after) < 0.5 * np.mean(before)
+
+
+def test_steps_beyond_the_noise_stay():
+    steps = np.array([10.0, 10, 10, 500, 500, 500, 500, 20, 20, 900, 20])
+    assert np.allclose(smooth_counts(steps, 1.0), steps)
+    assert smooth_counts(np.array([4.0]), 1.0).tolist() == [4.0]

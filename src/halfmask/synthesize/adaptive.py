@@ -26,10 +26,11 @@ from halfmask.errors import ParameterError
 from halfmask.synthesize.inference import count_cells
 from halfmask.synthesize.marginals import (
     CELLS,
-    ONES,
     MarginalsModel,
     PairSelection,
+    bearable_rounds,
     count_columns,
+    counted_again,
     independent_columns,
     merge_values,
     require_few,
@@ -82,14 +83,18 @@ def learn(
     require_few(views.sizes)
     if rounds is not None and rounds < 1:
         raise ParameterError("rounds", rounds, "1 or more")
-    plan = split_budget(views)  # a poor budget goes to columns, and to few tables or none
+    plan = split_budget(views, prior)  # a poor budget goes to columns, and to few tables or none
     measured = count_columns(views, views.limit * plan.ones)
     rows = rows_from(list(measured.values()))
-    ones = usable_counts(measured, rows, prior)
-    if plan.rounds < 1:
-        return independent_columns(views.sizes, ones, rows, zeros, cells, prior)
+    ones = usable_counts(measured, rows, prior, ordered)
     rest = views.limit * (1 - plan.total - plan.ones)
-    many = ROUNDS_PER_COLUMN * len(views.sizes) if plan.ones == ONES else plan.rounds
+    fitting = plan.rounds
+    if fitting is None:
+        fitting = bearable_rounds(ones, rows, rest, ordered, zeros)
+    if fitting < 1:
+        ones = counted_again(views, plan, measured, rows, prior, ordered)
+        return independent_columns(views.sizes, ones, rows, zeros, cells, prior)
+    many = fitting if plan.poor else ROUNDS_PER_COLUMN * len(views.sizes)
     planned = rounds or many
     sigma = sqrt(noise(rest * (1 - CHOOSING) / planned, 1).variance)
     groups, coarse = merge_values(ones, rows, sigma, ordered, zeros)

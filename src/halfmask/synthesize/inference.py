@@ -389,6 +389,10 @@ def draw_members(
         beside: per row, what the values must stay independent of inside a group.
     """
     count = int(homes.max()) + 1
+    if count == len(homes):  # nothing to draw
+        alone = np.empty(count, np.int64)
+        alone[homes] = np.arange(count)
+        return alone[groups]
     listed = np.argsort(homes, kind="stable")  # values, group after group
     first = np.searchsorted(homes[listed], np.arange(count + 1))
     totals = np.bincount(homes, weights, minlength=count)
@@ -412,8 +416,10 @@ def _dealt(
         random: where chance comes from.
         beside: per row, what places must stay independent of inside a group.
     """
-    keys = (random.random(len(groups)), *(() if beside is None else (beside,)), groups)
-    order = np.lexsort(keys)
+    order = random.permutation(len(groups))
+    if beside is not None:
+        order = _sorted_by(order, beside)
+    order = _sorted_by(order, groups)
     owner = groups[order]
     sizes = np.bincount(owner, minlength=count)
     first = np.cumsum(sizes) - sizes
@@ -422,3 +428,14 @@ def _dealt(
     # Steps of the golden ratio fill the unit interval evenly over any stretch of rows.
     at = (place + start) / sizes[owner] if beside is None else (place * _GOLDEN + start) % 1.0
     return owner, np.minimum(at, 1 - 1e-12), order
+
+
+def _sorted_by(order: Ints, keys: Ints) -> Ints:
+    """The rows of ``order`` by their keys, none below 0; rows of one key stay as they are."""
+    most, shift = int(keys.max(initial=0)), 0
+    while shift == 0 or most >> shift:
+        # Sixteen bits at a time: of those NumPy sorts by counting.
+        part = ((keys[order] >> shift) & 0xFFFF).astype(np.uint16)
+        order = order[np.argsort(part, kind="stable")]
+        shift += 16
+    return order

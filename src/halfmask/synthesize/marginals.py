@@ -20,8 +20,8 @@ from the rows, a spanning tree first and further pairs after it, as many as the 
 rows from the fitted model. All that is read of the rows are the noisy tables and the noisy choices
 in the receipt.
 Source: McKenna, Miklau, Sheldon, "Winning the NIST contest", 2021 (MST); McKenna et al., "AIM",
-2022. Own: values too rare for the noise are merged first, and measured tables are moved towards the
-model by empirical Bayes.
+2022. Own: values too rare for the noise are merged first, counts of ordered columns are smoothed,
+and measured tables are moved towards the model by empirical Bayes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.dp.budget import Budget, Concentrated
-from halfmask.dp.views import Guess, noise
+from halfmask.dp.views import Guess, NoisyCounts, noise
 from halfmask.errors import ParameterError
 from halfmask.synthesize.inference import (
     Beliefs,
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.dp.views import NoisyCounts, NoisyViews
+    from halfmask.dp.views import NoisyViews
     from halfmask.synthesize.prior import PublicPrior
 
     Floats = NDArray[np.float64]
@@ -96,6 +96,36 @@ def shrink(noisy: Floats, believed: Floats, variance: float, power: float = 0.6)
     signal = max(float(scale), 0.0) * spread
     moved: Floats = believed + (noisy - believed) * signal / (signal + variance)
     return moved
+
+
+SURE = 2.5  # deviations of noise that a step between neighbors must have to be kept
+
+
+def smooth_counts(noisy: Floats, variance: float) -> Floats:
+    """Counts of an ordered column with the steps between neighbors left out that noise explains.
+
+    Haar wavelets over all shifts (Coifman, Donoho, "Translation-invariant de-noising", 1995): the
+    differences of neighboring stretches of 1, 2, 4, ... values stay where they are large, so that a
+    value that many share stays alone, and a slope becomes smooth. It sees noisy counts only.
+
+    Example:
+        >>> smooth_counts(np.array([5.0, 7.0, 6.0, 90.0, 5.0, 7.0, 6.0, 6.0]), 1.0).round().tolist()
+        [6.0, 6.0, 6.0, 90.0, 6.0, 6.0, 6.0, 6.0]
+    """
+    count = len(noisy)
+    found: Floats = np.concatenate([noisy, noisy[::-1]])  # the ends are no neighbors
+    steps: list[tuple[int, Floats]] = []
+    width = 1
+    while width < count:
+        other = np.roll(found, -width)
+        step = (found - other) / 2
+        found = (found + other) / 2
+        variance /= 2
+        steps.append((width, np.where(np.abs(step) >= SURE * sqrt(variance), step, 0.0)))
+        width *= 2
+    for width, step in reversed(steps):
+        found = (found + step + np.roll(found - step, width)) / 2
+    return found[:count]
 
 
 def pool_small(counts: NDArray[np.float64], least: float) -> NDArray[np.int64]:
@@ -230,11 +260,12 @@ class MarginalsModel:
     def draw(self, rows: int, random: np.random.Generator) -> dict[str, Ints]:
         """``rows`` rows as public codes per column."""
         coarse = draw(self.beliefs, rows, random)
+        # Rows of one group of a column agree on it: by all columns is then by the others.
+        alike = _number_rows(list(coarse.values()), rows)
         fine = {}
         for name, groups in self.groups.items():
-            others = _number_rows([coarse[other] for other in coarse if other != name], rows)
             weights = self.ones[name] + 1e-9
-            fine[name] = draw_members(coarse[name], groups, weights, random, beside=others)
+            fine[name] = draw_members(coarse[name], groups, weights, random, beside=alike)
         return fine
 
     def given(self, held: Masks) -> MarginalsModel:
@@ -253,14 +284,14 @@ class MarginalsModel:
 
 
 def _number_rows(columns: Sequence[Ints], rows: int) -> Ints:
-    """Per row, a number that rows share only if they agree on (most of) ``columns``."""
+    """Per row, a number below theirs that rows share only if they agree on most ``columns``."""
     number = np.zeros(rows, np.int64)
     for column in columns:
         width = int(column.max(initial=0)) + 1
         if int(number.max(initial=0)) * width >= 1 << 62:
             break
         number = number * width + column
-    return number
+    return np.unique(number, return_inverse=True)[1].astype(np.int64)
 
 
 def learn(
@@ -286,13 +317,16 @@ def learn(
         ParameterError: there are more columns than a model is made of.
     """
     require_few(views.sizes)
-    plan = split_budget(views)
+    plan = split_budget(views, prior)
     measured = count_columns(views, views.limit * plan.ones)
     rows = rows_from(list(measured.values()))
-    ones = usable_counts(measured, rows, prior)
+    ones = usable_counts(measured, rows, prior, ordered)
     rest = views.limit * (1 - plan.total - plan.ones - plan.choices)
     planned = rounds if rounds is not None else plan.rounds
+    if planned is None:
+        planned = bearable_rounds(ones, rows, rest, ordered, zeros)
     if planned < 1:
+        ones = counted_again(views, plan, measured, rows, prior, ordered)
         return independent_columns(views.sizes, ones, rows, zeros, cells, prior)
     sigma = sqrt(noise(rest / planned, 1).variance)
     groups, coarse = merge_values(ones, rows, sigma, ordered, zeros)
@@ -325,15 +359,23 @@ def require_few(sizes: Mapping[str, int]) -> None:
 
 
 def usable_counts(
-    measured: Mapping[str, NoisyCounts], rows: float, prior: PublicPrior | None
+    measured: Mapping[str, NoisyCounts],
+    rows: float,
+    prior: PublicPrior | None,
+    ordered: Collection[str] = (),
 ) -> dict[str, Floats]:
-    """Counts of each column without negatives, nearer to public rows the more noise they have."""
+    """Counts of each column without negatives, nearer to public rows the more noise they have.
+
+    Neighbors in an ordered column are alike where no public row tells otherwise.
+    """
     found = {}
     for name, table in measured.items():
         counts = table.counts.astype(np.float64)
         if prior is not None and name in prior.codes:
             believed = rows * prior.shares(name, len(counts))
             counts = shrink(counts, believed, table.variance)
+        elif name in ordered:
+            counts = smooth_counts(counts, table.variance)
         found[name] = simplex(counts, rows)
     return found
 
@@ -375,13 +417,19 @@ def merge_values(
         zeros: combinations that cannot occur, as per column the codes that are part of one.
     """
     found = {
-        name: join_small(counts, max(rows / GROUPS, 12 * sigma))
+        name: join_small(counts, max(_least(counts, rows), 12 * sigma))
         if name in ordered
         else pool_small(counts, 3 * sigma)
         for name, counts in ones.items()
     }
     groups = {name: split_groups(held, name, zeros) for name, held in found.items()}
     return groups, [{n: group_mask(mask, groups[n]) for n, mask in one.items()} for one in zeros]
+
+
+def _least(counts: Floats, rows: float) -> float:
+    """How many rows a group of neighbors should have beside values that are a group alone."""
+    large = counts >= rows / GROUPS
+    return max(0.0, rows - float(counts[large].sum())) / max(1, GROUPS - int(large.sum()))
 
 
 def split_groups(groups: Ints, name: str, zeros: Sequence[Masks]) -> Ints:
@@ -406,8 +454,8 @@ def count_columns(views: NoisyViews, whole: Budget) -> dict[str, NoisyCounts]:
 
 
 def _shares(weights: Mapping[str, float], cost: Budget) -> dict[str, Fraction]:
-    """Shares in proportion to the weights (rho) or their roots (epsilon), rounded down."""
-    power = 1.0 if isinstance(cost, Concentrated) else 0.5
+    """Shares that make the sum of all deviations least, each weighted so; rounded down."""
+    power = 2 / 3 if isinstance(cost, Concentrated) else 0.5
     total = sum(weight**power for weight in weights.values())
     return {n: Fraction(int(w**power / total * (1 << 40)), 1 << 40) for n, w in weights.items()}
 
@@ -419,14 +467,20 @@ class BudgetSplit:
     total: Fraction
     ones: Fraction
     choices: Fraction
-    rounds: int
+    rounds: int | None
+
+    @property
+    def poor(self) -> bool:
+        """Whether most goes to single columns."""
+        return self.ones == POOR_ONES
 
 
-def split_budget(views: NoisyViews) -> BudgetSplit:
+def split_budget(views: NoisyViews, prior: PublicPrior | None = None) -> BudgetSplit:
     """A rule on public numbers and the noisy number of rows.
 
     An ample budget buys a tree and more pairs, as many as their noise bears. A poor one goes to
-    single columns, and to few pairs or none.
+    single columns, and to few pairs or none: of rho as many as the columns' counts bear, which
+    ``None`` leaves open.
     """
     columns = len(views.sizes)
     total = TOTAL_RHO if isinstance(views.limit, Concentrated) else TOTAL
@@ -440,6 +494,9 @@ def split_budget(views: NoisyViews) -> BudgetSplit:
         limit = BEARABLE if isinstance(views.limit, Concentrated) else BEARABLE / 3
         fitting = (t for t in range(most, tree, -1) if _noise(views.sizes, rows, rest, t) <= limit)
         return BudgetSplit(total, ONES, CHOICES, next(fitting, tree))
+    if prior is None and isinstance(views.limit, Concentrated):
+        return BudgetSplit(total, POOR_ONES, POOR_CHOICES, None)
+    # To count columns twice would cost pure epsilon dearly, and merged values lose a prior's.
     rest = views.limit * (1 - total - POOR_ONES - POOR_CHOICES)
     fitting = (t for t in range(tree, 0, -1) if _noise(views.sizes, rows, rest, t) <= BEARABLE)
     rounds = next(fitting, 0)
@@ -448,6 +505,47 @@ def split_budget(views: NoisyViews) -> BudgetSplit:
         if rounds
         else BudgetSplit(total, 1 - total, Fraction(0), 0)
     )
+
+
+def bearable_rounds(
+    ones: Mapping[str, Floats],
+    rows: float,
+    rest: Budget,
+    ordered: Collection[str],
+    zeros: Sequence[Masks],
+) -> int:
+    """How many pairs rho bears, with values merged as the noise of so many demands."""
+    for rounds in range(len(ones) - 1, 0, -1):
+        sigma = sqrt(noise(rest / rounds, 1).variance)
+        groups, _ = merge_values(ones, rows, sigma, ordered, zeros)
+        sizes = [int(held.max()) + 1 for held in groups.values()]
+        cells = [a * b for a, b in combinations(sizes, 2)]
+        if sigma * float(np.median(cells)) / rows <= BEARABLE:
+            return rounds
+    return 0
+
+
+def counted_again(
+    views: NoisyViews,
+    plan: BudgetSplit,
+    measured: Mapping[str, NoisyCounts],
+    rows: float,
+    prior: PublicPrior | None,
+    ordered: Collection[str],
+) -> dict[str, Floats]:
+    """Counts of each column for all that is left, where no pair is measured."""
+    left = 1 - plan.total - plan.ones
+    if left > 0:
+        again = count_columns(views, views.limit * left)
+        measured = {name: _both(table, again[name]) for name, table in measured.items()}
+    return usable_counts(measured, rows, prior, ordered)
+
+
+def _both(a: NoisyCounts, b: NoisyCounts) -> NoisyCounts:
+    """Two tables of the same columns as one, weighted by their precision."""
+    share = b.variance / (a.variance + b.variance + 1e-9)
+    joined = np.rint(share * a.counts + (1 - share) * b.counts).astype(np.int64)
+    return NoisyCounts(a.columns, joined, share * a.variance)
 
 
 def _noise(sizes: Mapping[str, int], rows: float, rest: Budget, pairs: int) -> float:
