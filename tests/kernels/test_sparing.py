@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from halfmask.kernels import divide, group, lattice
+from halfmask.kernels.cache import KernelCache
 from halfmask.kernels.compiler import Sparing, interpret, kernel
 from halfmask.kernels.distance import Points
 
@@ -41,8 +42,21 @@ def test_a_kernel_is_compiled_when_enough_was_asked_of_it():
         return 0
 
     spared = Sparing(double_all, len, 5, plain)
+    spared._kept = False
     assert [spared(np.arange(n)) for n in (3, 2, 3, 1)] == [0, 0, 6, 0]
     assert asked == [3, 2]  # 3 more were too many; from then on the kernel is there
+
+
+def test_what_an_earlier_process_compiled_is_loaded_sooner(tmp_path):
+    @kernel
+    def triple(numbers):
+        return 3 * len(numbers)
+
+    triple._cache = KernelCache(triple.py_func, tmp_path)
+    assert not Sparing(triple, len, 50)._kept
+    triple._cache._path("any", triple.targetctx.codegen()).touch()
+    spared = Sparing(triple, len, 50, lambda _: 0)
+    assert [spared(np.arange(n)) for n in (3, 2, 1)] == [0, 0, 3]
 
 
 def test_python_runs_the_parts_of_a_kernel_too():

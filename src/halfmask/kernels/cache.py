@@ -100,8 +100,13 @@ class KernelCache(_Cache):
 
     def flush(self) -> None:
         """Forget what was kept of this kernel."""
-        for file in Path(self.cache_path).glob(f"{self._name}-*.nbc"):
+        for file in self.kept:
             file.unlink(missing_ok=True)
+
+    @property
+    def kept(self) -> list[Path]:
+        """The files of this kernel that there are."""
+        return list(Path(self.cache_path).glob(f"{self._name}-*.nbc"))
 
     def _path(self, signature: Any, codegen: Any) -> Path:
         key = hashlib.sha256(repr((signature, codegen.magic_tuple())).encode()).hexdigest()

@@ -6,6 +6,7 @@ a pipeline of our own halves the time of a first use; with others numba compiles
 
 from __future__ import annotations
 
+from functools import cached_property
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _F = TypeVar("_F", bound="Callable[..., Any]")
 _TRIED = ("0.68.",)  # the pipeline reaches into numba, which may change between versions
+_LOADING = 10  # times that compiling takes longer than loading, about
 
 
 def kernel(function: _F, *, makes: bool = True) -> _F:
@@ -57,7 +59,8 @@ class Sparing:
     """A kernel that is compiled when more was asked of it than Python does in the same time.
 
     ``work`` says how much a call is; calls go to ``plain``, which gives the very same, until they
-    come to ``limit`` together. What was compiled already is used at once.
+    come to ``limit`` together. What was compiled already is used at once; what an earlier process
+    compiled has to be loaded, which pays sooner than compiling.
     """
 
     def __init__(
@@ -68,16 +71,21 @@ class Sparing:
         plain: Callable[..., Any] | None = None,
     ) -> None:
         self.compiled, self.plain = compiled, plain or interpret(compiled)
-        self._work, self._left = work, limit
+        self._work, self._limit, self._done = work, limit, 0
 
     def __call__(self, *arguments: Any) -> Any:
         """What the kernel gives."""
-        if not self.compiled.signatures:
-            work = self._work(*arguments)
-            if work <= self._left:
-                self._left -= work
+        if not self.compiled.overloads:
+            done = self._done + self._work(*arguments)
+            if done <= (self._limit // _LOADING if self._kept else self._limit):
+                self._done = done
                 return self.plain(*arguments)
         return self.compiled(*arguments)
+
+    @cached_property
+    def _kept(self) -> bool:
+        """Whether an earlier process left this kernel compiled."""
+        return bool(getattr(self.compiled._cache, "kept", ()))  # noqa: SLF001 - as in pipeline
 
 
 # One way to allocate, shared by all kernels: every call of np.zeros or np.full by its own name,
