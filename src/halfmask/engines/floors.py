@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from halfmask.engines.columns import VALUES
 from halfmask.engines.request import quoted, unused_name
-from halfmask.engines.tuples import bind_columns, bind_tuples, counted_schema
+from halfmask.engines.tuples import bind_columns, bind_tuples, count_tuples, counted_schema
 from halfmask.errors import EngineError, InputError
 from halfmask.table.hierarchies.builders import follows_values
 from halfmask.table.table import Encoded
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from halfmask.engines.aside import Labeling
     from halfmask.engines.request import Engine
     from halfmask.table.hierarchy import Hierarchy
+    from halfmask.table.schema import Schema
     from halfmask.table.table import Table
     from halfmask.table.tuples import Tuples
 
@@ -95,18 +96,14 @@ class _Ladder:
         return table.filter(known), [None, *missing]
 
 
-def tuples_fit(table: Table, columns: Sequence[str], most: int) -> bool:
-    """Whether stored rows have at most so many distinct tuples."""
-    stored: Any = table.stored
-    if stored.count() <= most:
-        return True
-    with stored.open() as (engine, name):
-        cells = [f"r.{quoted(one)}" for one in columns]
-        return _count(engine, cells, f"{quoted(name)} r", most) <= most
-
-
 def count_above(
-    table: Table, columns: Sequence[str], most: int, *, staying: Labeling | None, others: int
+    table: Table,
+    columns: Sequence[str],
+    most: int,
+    *,
+    staying: Labeling | None = None,
+    others: int = 0,
+    raised: bool = True,
 ) -> Tuples:
     """The distinct tuples of ``columns`` at the lowest levels at which at most ``most`` are left.
 
@@ -116,6 +113,7 @@ def count_above(
         most: how many distinct tuples may come back.
         staying: the rows whose values decide the levels; None: all.
         others: how many rows do not stay: what they hold decides nothing.
+        raised: whether levels may be raised at all.
 
     Raises:
         InputError: no column that can be raised makes the tuples few enough.
@@ -130,20 +128,24 @@ def count_above(
                 like = quoted(list(staying.columns)[int(number)]) if number.isdigit() else None
                 engine.bring(brought, rows, like=(name, like))
             source = f"({staying.rows(name)}) r"
-        ladders = _ladders(table, engine, source)
-        missing = {}
-        for place, one in enumerate(ladders):
-            places, missing[one.name] = one.places()
-            engine.bring(f"{_JOINED}{place}", places, like=(name, quoted(one.name)))
-        chain = _chain(ladders) if ladders else []
+        ladders: list[_Ladder] = []
+        missing: dict[str, list[int | None]] = {}
+        chain: list[dict[str, int]] = [{}]
 
         def fits(step: int) -> bool:
             cells, joins = _cells(ladders, missing, chain[step], columns)
             return _count(engine, cells, f"{source} {joins}", most) <= most
 
-        low, high = -1, len(chain) - 1
-        if not chain or not fits(high):
-            raise _too_many(most, ladders)
+        if fits(0):  # what the others hold comes over beside these
+            return count_tuples(table, lambda _: columns, most=most + others)
+        ladders += _ladders(table, engine, source) if raised else []
+        for place, one in enumerate(ladders):
+            places, missing[one.name] = one.places()
+            engine.bring(f"{_JOINED}{place}", places, like=(name, quoted(one.name)))
+        chain += _chain(ladders) if ladders else []
+        low, high = 0, len(chain) - 1
+        if not high or not fits(high):
+            raise _too_many(most, table.schema, ladders, raised=raised)
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if fits(middle) else (middle, high)
@@ -272,10 +274,23 @@ def _bound(
     return replace(bound, floors=floors)
 
 
-def _too_many(most: int, ladders: Sequence[_Ladder]) -> InputError:
+def _too_many(most: int, schema: Schema, ladders: Sequence[_Ladder], *, raised: bool) -> InputError:
+    said = f"The columns form more than {most:,} distinct tuples, too many to hold"
+    if schema.person is not None:
+        # Two tuples of two people stay two, however coarse they are.
+        return InputError(
+            f"{said}: people have several rows, so that every person ({schema.person!r}) is counted "
+            "apart, and coarser levels help only down to the number of people. Raise the limit "
+            "above it, or bring each person into one row first."
+        )
+    if not raised:
+        return InputError(
+            f"{said}. Name fewer quasi-identifiers, or generalize one in the source first (years "
+            "for days, districts for streets)."
+        )
     able = ", ".join(repr(one.name) for one in ladders) or "no column"
     return InputError(
-        f"The columns form more than {most:,} distinct tuples, too many to hold, also where the "
+        f"{said}, also where the "
         f"columns that can be generalized before ({able}) are generalized fully. Name fewer "
         "quasi-identifiers, give them hierarchies whose labels do not follow the rows (mask with "
         f"its length, ordered with its order) and at most {VALUES:,} values, or raise the limit."

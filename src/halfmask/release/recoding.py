@@ -320,7 +320,9 @@ def apply_recoding(
             rows = with_policies(require_table(table), policies)
             entries = Tuples.of(rows, note=read_note(table, reason))
         else:
-            entries = count_entries(table, models, held, policies=policies, raised=False)
+            entries = count_entries(
+                table, models, held, policies=policies, raised=False, demands=demands
+            )
         return _apply(recoding, entries, models, suppression, demands)
 
 

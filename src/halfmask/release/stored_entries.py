@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halfmask.engines.aside import Labeling, first_of_each, label_columns, reach
-from halfmask.engines.floors import count_above, tuples_fit
+from halfmask.engines.floors import count_above
 from halfmask.engines.read import is_typed
 from halfmask.engines.tuples import MOST, add_policies, count_tuples, one_row_each
 from halfmask.errors import InputError, SchemaError
@@ -86,21 +86,29 @@ def count_entries(
     require_flat(pa.schema([(name, kinds[name]) for name in names]))
     held.enter_context(stored.hold())
     held.callback(stored.let_go)
-    schema = table.schema
+    counted, staying, others = table, None, 0
     if one_row_each(table):
-        schema = replace(schema, person=None)
-    wanted = _counted(schema, models)
-    if unfolded and stored.count() > most:
+        counted = _without_person(table)
+    if stored.count() > most:  # else all fits, whatever anybody holds
+        counted, staying, others = _staying(counted, models, demands)
+    if unfolded and stored.count() - others > most:
         raise InputError(
             f"method={unfolded!r} holds what was counted of every row in memory, and there are "
             f"more than {most:,} rows: use method='local' or 'optimal', which hold distinct tuples."
         )
-    counted = table.with_schema(schema)
-    if not raised or tuples_fit(counted, wanted, most):
+    schema = counted.schema
+    wanted = _counted(schema, models)
+    if stored.count() <= most:
         found = count_tuples(counted, lambda _: wanted, most=most)
     else:
-        staying, others = _staying(counted, models, wanted, most, demands)
-        found = count_above(counted, wanted, most, staying=staying, others=others)
+        found = count_above(
+            counted,
+            wanted,
+            most,
+            staying=staying,
+            others=others,
+            raised=raised and not unfolded,
+        )
     _require_people(schema, found.table)
     reach("counted")
     # How many distinct tuples there are would tell of rows that do not leave.
@@ -137,7 +145,7 @@ def read_columns(
     with stored.hold():
         try:
             if not whole and one_row_each(table):
-                table = table.with_schema(replace(table.schema, person=None))
+                table = _without_person(table)
             more = [*table.schema.policy_names, *([p] if (p := table.schema.person) else [])]
             found = count_tuples(table, lambda _: [*names, *more])
         finally:
@@ -160,21 +168,23 @@ def _require_people(schema: Schema, table: Table) -> None:
 
 
 def _staying(
-    table: Table, models: Sequence[Model], wanted: Sequence[str], most: int, demands: DemandsChoice
-) -> tuple[Labeling | None, int]:
+    table: Table, models: Sequence[Model], demands: DemandsChoice
+) -> tuple[Table, Labeling | None, int]:
     """The rows but of those whose demands nothing can meet, and how many rows these have.
 
-    None where all rows stay. What decides levels must not depend on people who leave no trace.
+    None where all rows stay. What decides levels must not depend on people who leave no trace; so
+    the table comes back without its person column where only these have several rows.
     """
     schema = table.schema
-    if demands != "keep" or not sources(schema):
-        return None, 0
+    wanted = _counted(schema, models)
     names = [name for name in wanted if name not in schema.quasi]
-    found = count_tuples(table, lambda _: names, most=most)
+    if demands != "keep" or not sources(schema) or not names:
+        return table, None, 0
+    found = count_tuples(table, lambda _: names)
     own = [m for m in with_demanded_models(found.table, models) if m.policy]
     keep = largest_feasible(found.table, own, found.counts)
     if keep.all() or not keep.any():
-        return None, 0
+        return table, None, 0
     encoded = {name: found.table.encode(name) for name in names}
     columns = {
         name: label_columns(*found.spelled(name), len(one.values), None)
@@ -182,10 +192,23 @@ def _staying(
     }
     codes = [one.codes[keep].astype(np.int64) for one in encoded.values()]
     first = first_of_each(codes)
+    person = schema.person
+    if person is not None and all(one.people is None for one in sources(schema)):
+        people = len(np.unique(encoded[person].codes[keep]))
+        # Whose rows count as people must not be served for that.
+        alone = largest_feasible(_without_person(found.table), own, found.counts)
+        if people == int(found.counts[keep].sum()) and np.array_equal(alone, keep):
+            table = _without_person(table)
+            wanted = _counted(table.schema, models)
     labeling = Labeling(
         columns, [one[first] for one in codes], {}, tuple(wanted), frozenset(), repeated=False
     )
-    return labeling, int(found.counts[~keep].sum())
+    return table, labeling, int(found.counts[~keep].sum())
+
+
+def _without_person(table: Table) -> Table:
+    """The same rows, each of which is another person."""
+    return table.with_schema(replace(table.schema, person=None))
 
 
 def _counted(schema: Schema, models: Sequence[Model]) -> list[str]:
