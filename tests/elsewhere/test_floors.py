@@ -80,6 +80,10 @@ def test_the_best_levels_from_the_floors_on(place: Place, suppression: float) ->
         again = same.apply(memory, *MODELS, suppression=suppression)
         assert multiset(again.to_arrow()) == multiset(left)
         assert release.loss == again.loss
+        # How many values leave is not known below a floor; all else of a column is.
+        told, known = release.to_dict()["columns"], again.to_dict()["columns"]
+        known = [one | ({"before": None} if one["name"] in floors else {}) for one in known]
+        assert told == known
         assert any("too many to hold" in note for note in release.notes)
 
 
@@ -223,6 +227,7 @@ def test_what_cannot_be_counted_is_refused_in_one_sentence(tmp_path: Path) -> No
     for given, words in (
         ({"most_tuples": 2}, "more than 2 distinct tuples"),
         ({"most_tuples": 0}, "most_tuples"),
+        ({"most_tuples": 2**63}, "below 2,147,483,648"),
         ({"most_tuples": LIMIT, "metric": "entropy"}, "loss, mean-loss, discernibility"),
         ({"most_tuples": LIMIT, "method": "mondrian"}, "method='local' or 'optimal'"),
     ):

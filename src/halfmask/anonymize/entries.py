@@ -39,7 +39,7 @@ def why_collected(
         found = f"method={method!r} looks at them one by one"
     elif any(options.get(name) is not None for name in options):
         named = next(name for name in options if options[name] is not None)
-        found = f"{named}= needs them one by one"
+        found = f"{named}= needs them one by one, so that most_tuples= limits nothing"
     else:
         found = why_read(table, models, table.schema.columns.values())
     free = found is None and method == AUTO and table.stored.memory_limit is None

@@ -150,6 +150,8 @@ def anonymize(
         require_models(models)
     method = _blind_method(models, method, previous, metric)
     require_whole("most_tuples", most_tuples, 1)
+    if most_tuples >= 2**31:
+        raise ParameterError("most_tuples", most_tuples, "a whole number below 2,147,483,648")
     special = {"previous": previous, "pseudonym": pseudonym, **options}
     reason = why_collected(table, models, method, special)
     with ExitStack() as held:

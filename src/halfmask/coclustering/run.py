@@ -277,6 +277,8 @@ def _entries(table: Table, names: Sequence[str], *, unfolded: bool) -> Tuples:
             f"Rows are clustered one by one, and there are more than {MOST:,} of them: name the "
             f"columns to cluster, at most {_MOST}, or draw some of the rows first."
         )
+    if unfolded:
+        table.stored.require_room(4 * len(names))  # bytes of a code
     found = count_tuples(table, lambda _: names)
     return found.unfold() if unfolded else found
 

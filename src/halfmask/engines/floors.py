@@ -279,9 +279,9 @@ def _too_many(most: int, schema: Schema, ladders: Sequence[_Ladder], *, raised: 
     if schema.person is not None:
         # Two tuples of two people stay two, however coarse they are.
         return InputError(
-            f"{said}: people have several rows, so that every person ({schema.person!r}) is counted "
-            "apart, and coarser levels help only down to the number of people. Raise the limit "
-            "above it, or bring each person into one row first."
+            f"{said}: people have several rows, so that every person ({schema.person!r}) is "
+            "counted apart, and coarser levels help only down to the number of people. Raise "
+            "the limit above it, or bring each person into one row first."
         )
     if not raised:
         return InputError(

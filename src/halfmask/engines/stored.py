@@ -190,7 +190,7 @@ class Storage:
         Raises:
             InputError: they would take more than the memory limit.
         """
-        self._require_room()
+        self.require_room(sum(_TEXT if is_text(kind) else 8 for kind in self.columns().values()))
         if not is_address(self.place) and not is_pieces(self.place):
             return read_rows(self.place, schema, delimiter=self.delimiter, encoding=self.encoding)
         from sqlglot import exp
@@ -207,12 +207,11 @@ class Storage:
         rows = normalize(arrow, schema.missing or ())
         return bind_schema(rows, schema, "arrow", incoming_types(arrow))
 
-    def _require_room(self) -> None:
-        """Refuse rows that cannot fit where a memory limit was given, before any is read."""
+    def require_room(self, width: int) -> None:
+        """Refuse rows of so many bytes where a memory limit was given, before any is read."""
         most = None if self.memory_limit is None else _bytes(self.memory_limit)
         if most is None:
             return
-        width = sum(_TEXT if is_text(kind) else 8 for kind in self.columns().values())
         needed = self.count() * width
         if needed > most:
             raise InputError(

@@ -6,7 +6,7 @@ import datetime
 import hashlib
 import json
 import platform
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -24,7 +24,7 @@ from halfmask.table.hierarchy import TOP
 from halfmask.table.tuples import all_ones, ones, tally
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Container, Mapping
     from fractions import Fraction
 
     from numpy.typing import NDArray
@@ -130,7 +130,7 @@ class ColumnChange:
         level: the level that all its rows got, else None.
         height: the coarsest level of its hierarchy, for quasi-identifiers.
         before: how many distinct values it had in the rows that leave: one more would tell of a row
-            that does not.
+            that does not. None where that is not known: tuples were counted at a coarser level.
         after: how many distinct values or labels are published.
         loss: the column's loss, for quasi-identifiers.
         cells: how many rows got each level, for quasi-identifiers; height + 1 is a suppressed cell.
@@ -179,6 +179,7 @@ def counted_changes(
     step: NDArray[np.int32],
     losses: Mapping[str, Fraction],
     distinct: Mapping[str, int],
+    floors: Container[str] = (),
 ) -> tuple[ColumnChange, ...]:
     """Describe every column of a table whose rows stay elsewhere.
 
@@ -190,14 +191,18 @@ def counted_changes(
         step: by which step of it; -1: suppressed.
         losses: per quasi-identifier its loss.
         distinct: per other column that leaves, how many values the written rows hold.
+        floors: the columns that were counted at a coarser level.
     """
     table, counts = entries
-    return tuple(
-        _quasi_change(table, labels, recoding, step, float(losses[name]), name, counts)
-        if name in losses
-        else _other_change(source.schema, name, distinct.get(name))
-        for name in source.column_names
-    )
+
+    def change(name: str) -> ColumnChange:
+        if name not in losses:
+            return _other_change(source.schema, name, distinct.get(name))
+        loss = float(losses[name])
+        found = _quasi_change(table, labels, recoding, step, loss, name, counts)
+        return replace(found, before=None) if name in floors else found
+
+    return tuple(change(name) for name in source.column_names)
 
 
 def _quasi_change(

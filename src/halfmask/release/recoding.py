@@ -313,6 +313,8 @@ def apply_recoding(
     require_number("suppression", suppression, 0, 1)
     if models:
         require_models(models)
+    if isinstance(table, Table):
+        _require_roles(recoding, table)
     with ExitStack() as held:
         if not isinstance(table, Table) or table.stored is None:
             entries = Tuples.of(with_policies(require_table(table), policies))
@@ -324,6 +326,26 @@ def apply_recoding(
                 table, models, held, policies=policies, raised=False, demands=demands
             )
         return _apply(recoding, entries, models, suppression, demands)
+
+
+def _require_roles(recoding: Recoding, table: Table) -> None:
+    """Refuse a table whose quasi-identifiers are others than those of the recoding."""
+    declared = table.schema.columns
+    roles = {name: declared[name].role for name in recoding.columns if name in declared}
+    faults = [
+        f"The recoding generalizes {name!r}, which the table calls {role!r}: call it a "
+        "quasi-identifier there, or find a recoding without it."
+        for name, role in roles.items()
+        if role != "quasi"
+    ]
+    faults += [
+        f"The table has the quasi-identifier {name!r}, which the recoding does not generalize: "
+        "find a recoding with it, or give the column another role."
+        for name in table.schema.quasi
+        if name not in recoding.columns
+    ]
+    if faults:
+        raise SchemaError(*faults)
 
 
 def _apply(

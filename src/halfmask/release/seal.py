@@ -274,6 +274,7 @@ def _written_facts(candidate: Candidate, written: WrittenRows) -> _ColumnFacts:
         step,
         _with_left_out(candidate, losses),
         written.distinct,
+        () if candidate.tuples is None else candidate.tuples.floors,
     )
     notes = _ambiguity_notes(recoding, table, np.flatnonzero(step >= 0))
     return _ColumnFacts(losses, columns, notes)

@@ -18,7 +18,7 @@ from halfmask.engines.tuples import MOST, add_policies, count_tuples, one_row_ea
 from halfmask.errors import InputError, SchemaError
 from halfmask.models.needs import largest_feasible, with_demanded_models
 from halfmask.release.seal import published_columns
-from halfmask.table.demands import absent_people, sources, with_policies
+from halfmask.table.demands import absent_people, narrow_schema, sources, with_policies
 from halfmask.table.files.rows import require_flat
 from halfmask.table.hierarchies.builders import Auto
 
@@ -98,6 +98,8 @@ def count_entries(
         )
     schema = counted.schema
     wanted = _counted(schema, models)
+    if unfolded:
+        stored.require_room(_CODE * len(wanted))
     if stored.count() <= most:
         found = count_tuples(counted, lambda _: wanted, most=most)
     else:
@@ -131,7 +133,7 @@ def read_columns(
     if table.stored is None:
         return with_policies(table, policies), ""
     stored: Any = table.stored
-    reason = why_read(table, (), (table.schema.columns[n] for n in names))
+    reason = why_read(table, (), (c for n in names if (c := table.schema.columns.get(n))))
     if table.schema.weight is not None:
         reason = reason or "the schema names weights"
     if reason is not None:
@@ -147,12 +149,25 @@ def read_columns(
             if not whole and one_row_each(table):
                 table = _without_person(table)
             more = [*table.schema.policy_names, *([p] if (p := table.schema.person) else [])]
+            stored.require_room(_CODE * len({*names, *more}))
             found = count_tuples(table, lambda _: [*names, *more])
         finally:
             stored.let_go()
     _require_people(table.schema, found.table)
     note = f"The rows stayed in {stored.engine}, which counted the columns that are shown."
-    return found.unfold().table, note
+    entries = found.unfold().table
+    return entries.with_schema(_with_all_demands(table, entries.schema)), note
+
+
+_CODE = 4  # bytes that a row takes in each column, as a code
+
+
+def _with_all_demands(table: Table, part: Schema) -> Schema:
+    """The schema of some columns with all demands: who shows others asks less of these."""
+    whole = table.schema
+    shown = [name for name in table.column_names if name not in whole.private]
+    own = {"policy": whole.policy, "policy_columns": whole.policy_columns}
+    return narrow_schema(whole, replace(part, **own, policies=whole.policies), shown)
 
 
 def _require_people(schema: Schema, table: Table) -> None:

@@ -166,7 +166,7 @@ def synthesize_groups(table: Table, settings: DrawSettings) -> SyntheticRelease:
         PrivacyError: people demand an l, a t or noise, which groups of people cannot give.
         UnsatisfiableError: no structure was found, or none is left with groups of k people.
     """
-    stays = table.stored is not None
+    stays, apart = table.stored is not None, structure_notes(table.schema)
     named = published_columns(add_policies(table, settings.policies)) if stays else ()
     table, note = read_columns(table, named, settings.policies)
     wanted, raised = _least_people(table, settings.k, settings.demands)
@@ -226,7 +226,7 @@ def synthesize_groups(table: Table, settings: DrawSettings) -> SyntheticRelease:
         )
     declared = table.schema.impossible
     notes = (
-        *notes, *condition_notes(declared, settings.given), *structure_notes(table.schema)
+        *notes, *condition_notes(declared, settings.given), *apart
     )  # fmt: skip
     if settings.given is not None:
         notes = (*notes, "The measures compare these rows with those of everybody.")

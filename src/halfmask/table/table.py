@@ -65,6 +65,10 @@ class StoredRows(Protocol):
         """How many rows there are."""
         ...
 
+    def require_room(self, width: int) -> None:
+        """Refuse rows of so many bytes each where a memory limit was given."""
+        ...
+
     def distinct_values(self, column: str, most: int) -> tuple[pa.ChunkedArray, bool]:
         """Distinct values of a column, no more than ``most``, and whether these are all."""
         ...

@@ -112,16 +112,19 @@ def tabulate(
     require_choice(demands)
     columns = (by,) if isinstance(by, str) else tuple(by)
     require_columns(table, columns)
-    table, note = _columns_read(table, (*columns, sum, *(l or {})), policies, options)
     rules = SensitivityRules(threshold, dominance_pairs(dominance), p, protection, dict(l or {}))
     if method not in METHODS and method != "dp":
         raise ParameterError("method", method, f"{', '.join(METHODS)} or dp")
+    if method == "dp":
+        _require_options((one.name for one in fields(NoiseOptions)), options)
+    else:
+        _require_options(list(inspect.signature(METHODS[method]).parameters)[1:], options)
+    table, note = _columns_read(table, (*columns, sum, *(l or {})), policies, options)
     kept = _without_strict(table, (*columns, *((sum,) if sum else ())), leave_out or {}, demands)
     if kept is not table and method == "dp":
         raise ParameterError("leave_out", "(given)", "nothing with noise: levels of epsilon count")
     table = kept
     if method == "dp":
-        _require_options((one.name for one in fields(NoiseOptions)), options)
         if sum is not None or count != "people" or rules.asked or levels:
             raise ParameterError(
                 "method", "dp", "counts without sum, levels or rules: noise hides everybody"
@@ -132,7 +135,6 @@ def tabulate(
             table, columns, NoiseOptions(**options), margins=margins, demands=demands
         )
     make = METHODS[method]
-    _require_options(list(inspect.signature(make).parameters)[1:], options)
     stated = _refuse_unmet(table, (*columns, *((sum,) if sum else ())), demands)
     steps = ladders(table, columns, levels or {}, margins=margins)
     design = TableDesign(columns, _levels(table, columns, levels or {}), margins, sum, count)
