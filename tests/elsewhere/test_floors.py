@@ -151,25 +151,25 @@ LOW = people(900).set_column(6, "k_i", pa.array([1] * 900)).set_column(2, "zip",
 ALIKE = planted(LOW, demand=5000).to_pylist()[-1] | {"age": 30, "sex": "f", "zip": "00100"}
 
 
-def released(place: Path, rows: pa.Table, schema: dict[str, Any] = SCHEMA, **given: Any) -> Any:
+def released(table: hm.Table, **given: Any) -> Any:
     """What a reader of the release sees, or how it was refused."""
     settings = {"method": "optimal", "suppression": 0.05, **given}
     try:
-        with hm.anonymize(stored(place, rows, schema), hm.KAnonymity(2), **settings) as one:
+        with hm.anonymize(table, hm.KAnonymity(2), **settings) as one:
             return one.levels, one.parameters.get("floors"), multiset(one.to_arrow())
     except hm.errors.HalfmaskError as error:
         return str(error)
 
 
 @pytest.mark.usefixtures("in_place")
-def test_whom_nobody_can_serve_makes_no_floor(tmp_path: Path) -> None:
+def test_whom_nobody_can_serve_makes_no_floor(place: Place) -> None:
     """The limit is what the tuples of the others are: all values of these come over."""
     needed = floored_tuples(LOW, {}, ("ill", "k_i"))
     both = pa.concat_tables([LOW, pa.Table.from_pylist([ALIKE], LOW.schema)])
-    without = released(tmp_path, LOW, most_tuples=needed)
+    without = released(place(LOW, SCHEMA), most_tuples=needed)
     assert without[1] is None
-    assert released(tmp_path, both, most_tuples=needed) == without
-    assert released(tmp_path, LOW, most_tuples=needed - 1)[1]
+    assert released(place(both, SCHEMA), most_tuples=needed) == without
+    assert released(place(LOW, SCHEMA), most_tuples=needed - 1)[1]
 
 
 @pytest.mark.usefixtures("in_place")
@@ -179,9 +179,9 @@ def test_whom_nobody_can_serve_makes_nobody_counted_apart(tmp_path: Path, demand
     schema = {**SCHEMA, "table": {"person": "name"}}
     row = planted(LOW, demand=demand).slice(900)
     rows = pa.concat_tables([LOW, row, row])
-    without = released(tmp_path, LOW, schema, most_tuples=890)
+    without = released(stored(tmp_path, LOW, schema), most_tuples=890)
     assert without[1] is None
-    found = released(tmp_path, rows, schema, most_tuples=890)
+    found = released(stored(tmp_path, rows, schema), most_tuples=890)
     if demand == 5000:
         assert found == without
     else:  # by rows the demand could be met: people are counted, and the person is not served
@@ -195,7 +195,7 @@ def test_whom_nobody_can_serve_makes_nobody_counted_apart(tmp_path: Path, demand
 def test_whom_nobody_can_serve_refuses_nothing(tmp_path: Path, given: dict[str, Any]) -> None:
     """Twelve are the others' pairs of illness and demand; and they are 900 rows."""
     rows = people(900)
-    found = [released(tmp_path, t, **given) for t in (rows, planted(rows, demand=5000))]
+    found = [released(stored(tmp_path, t), **given) for t in (rows, planted(rows, demand=5000))]
     if "method" in given:
         assert "demand more" in found[1]  # rather than that there are too many rows
     else:

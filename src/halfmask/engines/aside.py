@@ -235,6 +235,13 @@ def label_columns(
     return ColumnLabels(values, numbers, missing[0] if missing else None, size, labels)
 
 
+def bring_labels(engine: Any, table: str, labeling: Labeling) -> None:
+    """Have an engine hold the tables that the joins need, with the types of the rows' columns."""
+    like = dict(_like(labeling))
+    for name, rows in labeling.tables().items():
+        engine.bring(name, rows, like=(table, like.get(name)))
+
+
 def first_of_each(codes: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
     """The first entry of each combination of codes."""
     names = [str(i) for i in range(len(codes))]
@@ -371,8 +378,7 @@ def write_aside(stored: Storage, labeling: Labeling) -> AsideRows:
     with stored.open() as opened:
         engine: Any = opened[0]
         table = opened[1]
-        for name, rows in labeling.tables().items():
-            engine.bring(name, rows, like=(table, dict(_like(labeling)).get(name)))
+        bring_labels(engine, table, labeling)
         folder = held.enter_context(scratch_folder())
         engine.write_rows(ASIDE, labeling, table, folder)
     reach("written aside")

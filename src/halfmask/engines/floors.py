@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from halfmask.engines.aside import bring_labels
 from halfmask.engines.columns import VALUES
 from halfmask.engines.request import quoted, unused_name
 from halfmask.engines.tuples import bind_columns, bind_tuples, count_tuples, counted_schema
@@ -123,10 +124,7 @@ def count_above(
     with stored.open() as (engine, name):
         whole = source = f"{quoted(name)} r"
         if staying is not None:
-            for brought, rows in staying.tables().items():
-                number = brought.rpartition("_")[2]
-                like = quoted(list(staying.columns)[int(number)]) if number.isdigit() else None
-                engine.bring(brought, rows, like=(name, like))
+            bring_labels(engine, name, staying)
             source = f"({staying.rows(name)}) r"
         ladders: list[_Ladder] = []
         missing: dict[str, list[int | None]] = {}
