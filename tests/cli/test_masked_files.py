@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import re
 from collections import Counter
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import halfmask as hm
+from halfmask.errors import InputError
 
 MASKED = ("--step", "suppress age", "--step", "local-suppression k=3", "--k", 3)
 
@@ -257,3 +259,58 @@ def test_cells_that_were_missing_before_do_not_count_as_suppressed_in_attacks(ga
     assert told.criteria[0].risk.value >= bare.criteria[0].risk.value
     assert told.linkage.distance.value >= bare.linkage.distance.value
     assert not told.made_up
+
+
+def test_a_forged_mean_risk_is_not_told(partly, halfmask):
+    halfmask("mask", "p.csv", *SUPPRESSED["value"], "-o", "r.csv")
+    true = halfmask("check", "r.csv", "--json").json()
+    text = (partly / "r.toml").read_text()
+    (partly / "r.toml").write_text(re.sub("mean_risk = .*", "mean_risk = 0.0001", text))
+    told = halfmask("check", "r.csv", "--json").json()
+    assert (told["smallest"], true["mean_risk"]) == (true["smallest"], 3 / 11)
+    assert told.get("mean_risk", 1) >= true["mean_risk"]
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        '{ k = -5, reading = "any", columns = ["town", "job"] }',
+        '{ k = true, reading = "any", columns = ["town", "job"] }',
+        '{ k = 3, reading = "any", columns = [] }',
+        '{ k = 3, reading = "any", columns = [1] }',
+        '"x"',
+    ],
+)
+def test_a_claim_that_says_nothing_is_refused(partly, halfmask, claims):
+    halfmask("mask", "p.csv", *SUPPRESSED["any"], "-o", "r.csv")
+    text = (partly / "r.toml").read_text()
+    (partly / "r.toml").write_text(re.sub("claims = .*", f"claims = [{claims}]", text))
+    found = halfmask("check", "r.csv")
+    assert (found.code, "damaged" in found.err, "--k" in found.err) == (1, True, True)
+    with pytest.raises(InputError, match="damaged"):
+        hm.check("r.csv")
+
+
+def test_a_claim_of_some_quasi_identifiers_is_no_check_of_the_file(partly, halfmask):
+    halfmask("mask", "p.csv", *SUPPRESSED["any"], "-o", "r.csv")
+    text = (partly / "r.toml").read_text()
+    claim = 'claims = [{ k = 2, reading = "any", columns = ["town"] }]'
+    (partly / "r.toml").write_text(re.sub("claims = .*", claim, text))
+    found = halfmask("check", "r.csv")
+    assert (found.code != 0, "--k" in found.err) == (True, True)
+
+
+def test_promises_that_are_no_promises_are_refused(partly, halfmask):
+    halfmask("mask", "p.csv", *SUPPRESSED["value"], "-o", "r.csv")
+    text = (partly / "r.toml").read_text()
+    (partly / "r.toml").write_text(
+        re.sub("(?s)promises = .*?\n(?=recoding)", 'promises = ["x"]\n', text)
+    )
+    found = halfmask("check", "r.csv")
+    assert (found.code, "damaged" in found.err) == (1, True)
+
+
+def test_python_checks_claims_as_the_command_does(partly, halfmask):
+    halfmask("mask", "p.csv", *SUPPRESSED["any"], "-o", "r.csv")
+    (verdict,) = hm.check("r.csv")
+    assert (verdict.model, verdict.holds, verdict.required) == ("local suppression", True, 3)

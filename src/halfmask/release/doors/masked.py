@@ -17,15 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import InputError, InternalError, PrivacyError, usable_path
+from halfmask.models.blank_cells import CLAIMS, WildcardAnonymity
 from halfmask.release.column_types import types_of_rows
 from halfmask.release.demands import enforce_demands, order_notes, refuse_diversity
 from halfmask.release.document import AS_IT_WAS, ColumnChange, risk_figures
 from halfmask.release.doors.claims import (
-    CLAIMS,
     AnatomyClaim,
     BucketClaim,
     PseudonymClaim,
-    WildcardAnonymity,
     drawn_copies,
 )
 from halfmask.release.doors.responses import (
