@@ -165,6 +165,8 @@ class MaskedRelease(Release):
             kept = f"{kept} checked on these very rows and kept"
         elif self._told():
             kept = f"answers in {', '.join(self._told())} have local differential privacy"
+        elif self.shared:
+            kept = f"no model was asked for; claimed is {self.shared[0].words}"
         else:
             kept = "no formal promise was asked for, and none is made"
         return f"{self._warning()}{self.rows:,} rows may leave after {done}: {kept}."
