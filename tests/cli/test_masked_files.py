@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import random
+import re
 from collections import Counter
 
 import pyarrow as pa
@@ -11,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import halfmask as hm
+from halfmask.errors import InputError
 
 MASKED = ("--step", "suppress age", "--step", "local-suppression k=3", "--k", 3)
 
@@ -195,3 +199,118 @@ def test_reasons_stand_below_the_figures_of_releases_side_by_side(partly, halfma
     assert '<td class="number">not known<sup>1</sup></td>' in page
     assert "not known: " not in page
     assert page.count("<li>Some people fit no released row") == 1
+
+
+@pytest.fixture
+def gaps(tmp_path, monkeypatch):
+    """200 people with missing cells, beside a copy whose record calls these suppressed."""
+    monkeypatch.chdir(tmp_path)
+    draw = random.Random(1)
+    held = ["town,job,age,ill"]
+    for _ in range(200):
+        towns, jobs, ages = [*"abcd", ""], [*"xyzwv", ""], [*"12345678", ""]
+        held.append(",".join(draw.choice(one) for one in (towns, jobs, ages, [*"012"])))
+    roles = {"town": "quasi", "job": "quasi", "age": "quasi", "ill": "sensitive"}
+    columns = "".join(
+        f'[columns.{name}]\nrole = "{role}"\nkind = "nominal"\n' for name, role in roles.items()
+    )
+    for name in ("o", "same", "evil"):
+        (tmp_path / f"{name}.csv").write_text("\n".join(held) + "\n")
+        (tmp_path / f"{name}.toml").write_text(columns)
+    return tmp_path
+
+
+@pytest.mark.parametrize("sealed", [False, True])
+def test_no_record_makes_a_table_look_safer_than_its_rows(gaps, sealed):
+    digest = hashlib.sha256((gaps / "evil.csv").read_bytes()).hexdigest()
+    record = '[release]\nformat = "halfmask.file/1"\nblank = ["town", "job", "age"]\n'
+    record += f'sha256 = "{digest}"\n' if sealed else ""
+    (gaps / "evil.toml").write_text(record + (gaps / "o.toml").read_text())
+    true, told = (
+        hm.compare("o.csv", one, learn=False, attacks=200) for one in ("same.csv", "evil.csv")
+    )
+    assert true.criteria[0].risk.value > 0.9  # nothing is hidden: nearly everybody is singled out
+    for mine, theirs in zip(true.criteria, told.criteria, strict=True):
+        assert (mine.name, mine.column) == (theirs.name, theirs.column)
+        assert theirs.risk.value >= mine.risk.value
+        assert theirs.attack.value >= mine.attack.value
+    assert told.linkage.risk >= true.linkage.risk
+    assert told.finding.found >= true.finding.found
+    assert told.finding.highest >= true.finding.highest
+    assert told.membership.attribution.ratio <= true.membership.attribution.ratio
+    assert told.minimality.value >= true.minimality.value
+    assert told.discrimination.loss <= true.discrimination.loss
+    names = ("smallest", "highest_risk", "mean_risk")
+    assert [getattr(told, n) for n in names] == [getattr(true, n) for n in names]
+
+
+def test_cells_that_were_missing_before_do_not_count_as_suppressed_in_attacks(gaps, halfmask):
+    """One age is blanked; that others were missing before protects nobody."""
+    table = pc.read_csv(gaps / "o.csv")
+    ages = table["age"].to_pylist()
+    ages[next(i for i, age in enumerate(ages) if age is not None)] = 99
+    pc.write_csv(table.set_column(2, "age", pa.array(ages)), gaps / "o.csv")
+    made = halfmask("mask", "o.csv", "--step", "suppress age rare=2", "-o", "r.csv")
+    assert made.code == 0
+    assert 'blank = ["age"]' in (gaps / "r.toml").read_text()
+    told = hm.compare("o.csv", "r.csv", learn=False, attacks=200)
+    plain = hm.read("r.csv", schema=hm.Schema())
+    bare = hm.compare("o.csv", plain, learn=False, attacks=200)
+    assert told.criteria[0].risk.value >= bare.criteria[0].risk.value
+    assert told.linkage.distance.value >= bare.linkage.distance.value
+    assert not told.made_up
+
+
+def test_a_forged_mean_risk_is_not_told(partly, halfmask):
+    halfmask("mask", "p.csv", *SUPPRESSED["value"], "-o", "r.csv")
+    true = halfmask("check", "r.csv", "--json").json()
+    text = (partly / "r.toml").read_text()
+    (partly / "r.toml").write_text(re.sub("mean_risk = .*", "mean_risk = 0.0001", text))
+    told = halfmask("check", "r.csv", "--json").json()
+    assert (told["smallest"], true["mean_risk"]) == (true["smallest"], 3 / 11)
+    assert told.get("mean_risk", 1) >= true["mean_risk"]
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        '{ k = -5, reading = "any", columns = ["town", "job"] }',
+        '{ k = true, reading = "any", columns = ["town", "job"] }',
+        '{ k = 3, reading = "any", columns = [] }',
+        '{ k = 3, reading = "any", columns = [1] }',
+        '"x"',
+    ],
+)
+def test_a_claim_that_says_nothing_is_refused(partly, halfmask, claims):
+    halfmask("mask", "p.csv", *SUPPRESSED["any"], "-o", "r.csv")
+    text = (partly / "r.toml").read_text()
+    (partly / "r.toml").write_text(re.sub("claims = .*", f"claims = [{claims}]", text))
+    found = halfmask("check", "r.csv")
+    assert (found.code, "damaged" in found.err, "--k" in found.err) == (1, True, True)
+    with pytest.raises(InputError, match="damaged"):
+        hm.check("r.csv")
+
+
+def test_a_claim_of_some_quasi_identifiers_is_no_check_of_the_file(partly, halfmask):
+    halfmask("mask", "p.csv", *SUPPRESSED["any"], "-o", "r.csv")
+    text = (partly / "r.toml").read_text()
+    claim = 'claims = [{ k = 2, reading = "any", columns = ["town"] }]'
+    (partly / "r.toml").write_text(re.sub("claims = .*", claim, text))
+    found = halfmask("check", "r.csv")
+    assert (found.code != 0, "--k" in found.err) == (True, True)
+
+
+def test_promises_that_are_no_promises_are_refused(partly, halfmask):
+    halfmask("mask", "p.csv", *SUPPRESSED["value"], "-o", "r.csv")
+    text = (partly / "r.toml").read_text()
+    (partly / "r.toml").write_text(
+        re.sub("(?s)promises = .*?\n(?=recoding)", 'promises = ["x"]\n', text)
+    )
+    found = halfmask("check", "r.csv")
+    assert (found.code, "damaged" in found.err) == (1, True)
+
+
+def test_python_checks_claims_as_the_command_does(partly, halfmask):
+    halfmask("mask", "p.csv", *SUPPRESSED["any"], "-o", "r.csv")
+    (verdict,) = hm.check("r.csv")
+    assert (verdict.model, verdict.holds, verdict.required) == ("local suppression", True, 3)

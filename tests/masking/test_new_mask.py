@@ -6,9 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
+
+from halfmask.masking.mask import MaskStep, MaskWords, one_column, secret_place, secret_places
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -109,3 +113,18 @@ def test_the_report_and_the_reference_explain_it(seen):
         "| `hm.masks.Reverse(column, times=1)` | `reverse COLUMN [times=NUMBER]` |"
         in seen["reference"]
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Salted(MaskStep):
+    """A mask from elsewhere that reads a file of its own."""
+
+    name: ClassVar[str] = "salted"
+    words: ClassVar[MaskWords] = MaskWords("Adds salt.", "Nothing.", "All.")
+    column: str = field(metadata=one_column())
+    salt_file: str | None = field(default=None, metadata=secret_place())
+
+
+def test_the_place_of_a_secret_is_known_by_what_its_field_says():
+    assert secret_places([Salted("a", salt_file="salt.key")]) == ["salt.key"]
+    assert secret_places([Salted("a")]) == []

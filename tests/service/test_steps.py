@@ -354,6 +354,7 @@ def test_steps_mask_the_table_and_promises_are_checked(opened):
     assert [one["mask"] for one in found["steps"]] == ["round", "local-suppression"]
     assert found["risk"]["smallest"] >= 2
     assert fetch(opened, "masked.csv", download=True).status_code == 200
+    assert "[release]" in fetch(opened, "masked.toml", download=True).text
     assert "smallest class, people" in fetch(opened, "masked.html").text
     broken = opened.run("POST", "/api/mask", json={"steps": ["round age base=1"], "k": 50})
     assert broken["code"].startswith("privacy")

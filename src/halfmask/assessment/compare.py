@@ -19,11 +19,11 @@ from halfmask.assessment.side_by_side import Condition, SideBySide
 from halfmask.engines.read import as_table, read
 from halfmask.engines.tuples import count_tuples
 from halfmask.errors import InputError
-from halfmask.metrics.sides import MISSING, ReleasedRows, recorded_blanks, star_suppressed
+from halfmask.metrics.sides import MISSING, ReleasedRows, star_suppressed
 from halfmask.metrics.utility.summary import require_weights
+from halfmask.release.record import recorded_blanks
 from halfmask.table.demands import without_policies
 from halfmask.table.files.rows import normalize
-from halfmask.table.read import BLANK
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 from halfmask.table.tuples import Tuples
@@ -54,13 +54,17 @@ def read_tables(
     original = count_tuples(as_table(given[0]), _columns_counted, more)
     held = original.table.schema
     names = [name for name in [*_columns_counted(held), *more] if name not in original.private]
-    release, earlier, weaker = (
-        None if one is None else _read_release(one, names, held, suppressed)
-        for one in (given[1], given[3], given[4])
-    )
+    releases = {"release": given[1], "earlier": given[3], "weaker": given[4]}
+    found_of = {
+        name: _read_release(one, names, held, suppressed)
+        for name, one in releases.items()
+        if one is not None
+    }
+    release, earlier, weaker = (found_of.get(name) for name in releases)
     assert release is not None  # noqa: S101 - it is always given
     control = None if given[2] is None else _read_control(given[2], names, held)
-    found = ComparedTables(original, release, control, earlier, weaker)
+    blanks = {name: _blanks(releases[name], one) for name, one in found_of.items()}
+    found = ComparedTables(original, release, control, earlier, weaker, blanks=blanks)
     notes = (
         *_engine_notes(found),
         *_uncounted_notes(original, release),
@@ -80,14 +84,20 @@ def _read_release(
     if suppressed is None and held.decimal != ",":
         return release
     if not isinstance(release, Tuples):
-        said = {BLANK: recorded_blanks(release)}
-        release = Tuples.of(Table(normalize(release.to_arrow(), ()), Schema(release=said)))
+        release = Tuples.of(Table(normalize(release.to_arrow(), ()), Schema()))
     rows = release.table.arrow
     if held.decimal == ",":
         rows = labels_with_points(rows)
     if suppressed is not None:
         rows = star_suppressed(rows, held.quasi, suppressed)
     return replace(release, table=Table(rows, release.table.schema))
+
+
+def _blanks(given: Given, release: ReleasedRows | Tuples) -> tuple[str, ...]:
+    """The columns in which a missing cell may be suppressed, as the release says of itself."""
+    if _is_release(given):
+        return tuple(getattr(given, "blanked", ()))
+    return recorded_blanks(release.table.schema) if isinstance(release, Tuples) else ()
 
 
 def _read_control(given: Given, names: list[str], held: Schema) -> Tuples:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from halfmask.assessment import comparison_findings as findings
 from halfmask.assessment.measure import Measure, MeasureResults
+from halfmask.assessment.readings import (
+    worse_criteria,
+    worse_differencing,
+    worse_estimate,
+    worse_linkage,
+    worse_membership,
+)
 from halfmask.metrics.discrimination.label_rates import label_rates
 from halfmask.metrics.discrimination.need import need_met
 from halfmask.metrics.discrimination.release_rates import (
@@ -18,7 +25,7 @@ from halfmask.metrics.discrimination.release_rates import (
 )
 from halfmask.metrics.partition_measures import published_measures
 from halfmask.metrics.risk.attack import targets as whom
-from halfmask.metrics.risk.criteria import doubts_about, try_criteria
+from halfmask.metrics.risk.criteria import doubts_about
 from halfmask.metrics.risk.disclosure import disclosure, minimality
 from halfmask.metrics.risk.inference import membership
 from halfmask.metrics.risk.linkage import (
@@ -55,9 +62,10 @@ from halfmask.table.tuples import Tuples
 
 if TYPE_CHECKING:
     from halfmask.assessment.options import ComparedTables, ComparisonOptions
+    from halfmask.metrics.discrimination.label_rates import LabelRate
     from halfmask.metrics.discrimination.release_rates import ReleaseRates
     from halfmask.metrics.estimate import Estimate
-    from halfmask.metrics.risk.attack import AttackOutcome, Doubts, Targets
+    from halfmask.metrics.risk.attack import Doubts, Targets
     from halfmask.metrics.risk.differencing import Differencing
     from halfmask.metrics.risk.disclosure import Disclosure
     from halfmask.metrics.risk.linkage import Linkage
@@ -104,16 +112,32 @@ class ComparisonCase:
     options: ComparisonOptions
 
     @cached_property
+    def readings(self) -> tuple[ComparisonCase, ...]:
+        """This case, and the one in which no missing cell is a suppressed one, if that differs."""
+        if not any(self.tables.blanks.values()):
+            return (self,)
+        return self, replace(self, tables=replace(self.tables, blanks={}))
+
+    def _beside(self, name: str) -> Sides | None:
+        """The original and one of the releases."""
+        release = getattr(self.tables, name)
+        blank = self.tables.blanks.get(name, ())
+        return None if release is None else sides(self.tables.original, release, blank=blank)
+
+    @cached_property
     def sides(self) -> Sides:
         """Both on common ground."""
-        return sides(self.tables.original, self.tables.release)
+        found = self._beside("release")
+        assert found is not None  # noqa: S101 - it is always given
+        return found
 
     @cached_property
     def targets(self) -> Targets:
         """Whom attacks are tried on."""
         given, how = self.tables, self.options
         return whom(given.original, given.release, given.control, attacks=how.attacks,
-                    seed=how.seed, known=self.sides)  # fmt: skip
+                    seed=how.seed, known=self.sides,
+                    blank=given.blanks.get("release", ()))  # fmt: skip
 
     @cached_property
     def learn(self) -> bool:
@@ -123,8 +147,7 @@ class ComparisonCase:
     @cached_property
     def earlier(self) -> Sides | None:
         """The original and the earlier release."""
-        given = self.tables
-        return None if given.earlier is None else sides(given.original, given.earlier)
+        return self._beside("earlier")
 
     @cached_property
     def differencing(self) -> Differencing | None:
@@ -137,6 +160,13 @@ class ComparisonCase:
         how = self.options
         people = self.targets.people
         return linkage(self.sides, people, same_order=how.same_order, seed=how.seed)
+
+    @cached_property
+    def rates(self) -> ReleaseRates:
+        """How far attacks tell a column."""
+        how, weaker = self.options, self._beside("weaker")
+        own = release_rates(self.sides, how.partition, same_order=how.same_order)
+        return own if weaker is None else own.than(release_rates(weaker, how.partition))
 
     @cached_property
     def doubts(self) -> Doubts:
@@ -352,14 +382,18 @@ def _risk_after(case: ComparisonCase) -> Reidentification:
     if people is not None and case.several_rows:
         if case.own_risk is not None:
             return case.own_risk
-        rows, theirs = released_people(case.sides, people)
+        each = [released_people(one.sides, people) for one in case.readings]
+        rows, theirs = min(each, key=lambda one: (int(one[1].min()), -len(one[1])))
     return with_recorded_risk(reidentification(rows, theirs), rows, theirs, case.recorded)
 
 
 def _people_found(case: ComparisonCase) -> PeopleFound:
-    chance, rows = chance_of_people(case.sides, case.targets.people), case.sides.original_counts
+    rows = case.sides.original_counts
+    each = [chance_of_people(one.sides, one.targets.people) for one in case.readings]
     return PeopleFound(
-        weighted_mean(chance, rows), float(chance.max()), weighted_mean(chance == 0, rows)
+        max(weighted_mean(chance, rows) for chance in each),
+        max(float(chance.max()) for chance in each),
+        weighted_mean(each[0] == 0, rows),
     )
 
 
@@ -374,17 +408,16 @@ def _disclosures(case: ComparisonCase) -> tuple[tuple[Disclosure, Disclosure], .
 
 
 def _discrimination(case: ComparisonCase) -> ReleaseRates:
-    given, how = case.tables, case.options
-    own = release_rates(case.sides, how.partition, same_order=how.same_order)
-    if given.weaker is None:
-        return own
-    return own.than(release_rates(sides(given.original, given.weaker), how.partition))
+    return min((one.rates for one in case.readings), key=_lost)
 
 
-def _criteria(case: ComparisonCase) -> tuple[AttackOutcome, ...]:
-    return try_criteria(
-        case.targets, case.doubts, case.linkage, case.differencing, limit=case.options.limit
-    )
+def _labels(case: ComparisonCase) -> tuple[LabelRate, ...]:
+    worse, how = min(case.readings, key=lambda one: _lost(one.rates)), case.options
+    return label_rates(worse.sides, how.partition, same_order=how.same_order)
+
+
+def _lost(rates: ReleaseRates) -> float:
+    return float("inf") if rates.loss is None else rates.loss
 
 
 COMPARED: tuple[Measure, ...] = (
@@ -473,30 +506,31 @@ COMPARED: tuple[Measure, ...] = (
     Measure("discrimination", "How far do attacks tell a column?", _discrimination),
     Measure(
         "labels", "How far does each published label tell a column?",
-        lambda case: label_rates(
-            case.sides, case.options.partition, same_order=case.options.same_order
-        ),
-        needs="values",
+        _labels, needs="values",
     ),
-    Measure("criteria", "Are the criteria of the data protection authorities met?", _criteria),
+    Measure("criteria", "Are the criteria of the data protection authorities met?", worse_criteria),
     Measure(
         "membership", "Can presence in the original be told?",
-        lambda case: membership(case.targets), findings.show_membership, "attacks",
+        lambda case: worse_membership(membership(one.targets) for one in case.readings),
+        findings.show_membership, "attacks",
         "knows a whole row and asks whether its person was in the original",
     ),
     Measure(
         "minimality", "What does the way it was made give away?",
-        lambda case: minimality(case.sides), findings.show_minimality, "attacks",
+        lambda case: worse_estimate(minimality(one.sides) for one in case.readings),
+        findings.show_minimality, "attacks",
         "knows that the method loses as little as it can",
     ),
     Measure(
         "linkage", "How many rows are matched back to their people?",
-        lambda case: case.linkage, findings.show_linkage, "attacks",
+        lambda case: worse_linkage(one.linkage for one in case.readings),
+        findings.show_linkage, "attacks",
         "has a file with names and quasi-identifiers of people (grey box), and matches it by row",
     ),
     Measure(
         "differencing", "What does it tell together with an earlier release?",
-        lambda case: case.differencing, findings.show_differencing, "attacks",
+        lambda case: worse_differencing(one.differencing for one in case.readings),
+        findings.show_differencing, "attacks",
         "has both releases, and keeps what fits a person in both", needs="earlier",
     ),
 )  # fmt: skip

@@ -58,6 +58,7 @@ from halfmask.models.needs import (
 )
 from halfmask.release.demands import order_notes, state_demands
 from halfmask.release.partition import RowPartition, table_loss
+from halfmask.release.record import recorded_blanks
 from halfmask.table.classes import classes_of, distinct_classes
 from halfmask.table.hierarchies.builders import find_automatic
 from halfmask.table.hierarchies.tree import check_hierarchies
@@ -140,7 +141,8 @@ def finished_figures(
     perturbed: then people are looked for among the rows that fit their original values, guesses
     are held against their true values, and loss is not known.
     """
-    both = sides(table, release)
+    blank = recorded_blanks(release.schema) if isinstance(release, Table) else None
+    both = sides(table, release, blank=blank)
     released = ReleasedTuples(both.quasi)
     chance = finding_chance(both.quasi)
     left = 0.0 if made_up else max(0.0, 1 - both.after / both.before)

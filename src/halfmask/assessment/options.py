@@ -34,6 +34,7 @@ class ComparedTables:
         release: its rows or tuples; ``earlier`` another release, ``control`` other people.
         weaker: a release under a weaker promise.
         notes: who counted what, and which columns were left out.
+        blanks: per release, the columns in which a missing cell may be a suppressed one.
     """
 
     original: Tuples
@@ -42,6 +43,7 @@ class ComparedTables:
     earlier: ReleasedRows | Tuples | None
     weaker: ReleasedRows | Tuples | None
     notes: tuple[str, ...] = ()
+    blanks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class ComparisonSettings(TypedDict, total=False):

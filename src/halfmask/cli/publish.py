@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from halfmask.models.verdict import Verdict
     from halfmask.release.doors.series import SeriesLedger
     from halfmask.release.release import PrivateRelease, Release, SyntheticRelease
-    from halfmask.table.schema import Schema
     from halfmask.table.table import Table
 
 
@@ -97,7 +96,8 @@ def check_command(file: str | None, as_json: bool, **given: Any) -> int:
 
     Example: halfmask check --against may.parquet june.parquet --schema people.toml
     """
-    from halfmask.models.check import check, recorded_models
+    from halfmask.models.blank_cells import CLAIMED
+    from halfmask.models.check import check, claims_everybody, recorded_claims, recorded_models
 
     if given["holding"] is not None:
         return _list_releases(file, given, json_too=as_json)
@@ -107,17 +107,21 @@ def check_command(file: str | None, as_json: bool, **given: Any) -> int:
         raise click.UsageError("Missing argument 'FILE'.")
     table = load(file, given)
     facts = table.schema.release
-    standing = record_state(file, facts)
     rows_kept = bool(recorded_models(table.schema))  # promises that the rows can be held to again
+    standing = record_state(file, facts)
     # Of people's own demands alone the record and its hash tell.
     told = not rows_kept and "unchanged" in standing and _all_personal(standing["promises"])
-    claims = recorded_claims(table)
-    told = told or (bool(claims) and not rows_kept)
+    claims = [
+        {"claim": one.note, "holds": one.holds, "failing_rows": one.failing_rows}
+        for one in recorded_claims(table)
+    ]
+    told = told or (claims_everybody(table.schema) and not rows_kept)
     wanted = models(given, table.schema, stated=rows_kept or told)
     with show.show_working("Checking"):
         nothing = told and not wanted and not given["policies"]
         verdicts = () if nothing else check(table, *wanted, **demand_settings(given))
-    figures = smallest_figures(verdicts, table.schema)
+    verdicts = tuple(one for one in verdicts if one.model != CLAIMED)  # told by themselves
+    figures = smallest_figures(verdicts, table)
     holds = all(verdict.holds for verdict in verdicts) and standing.get("unchanged", True)
     holds = holds and all(one["holds"] for one in claims)
     if given["ignore_demands"]:
@@ -231,19 +235,26 @@ _NEXT = {  # by the outcome of releases that are looked at together
 }
 
 
-def smallest_figures(verdicts: Sequence[Verdict], schema: Schema) -> dict[str, Any]:
+def smallest_figures(verdicts: Sequence[Verdict], table: Table) -> dict[str, Any]:
     """The smallest class and the highest risk, as other verbs name them.
 
-    Of a release file those that were counted by people when it was released, and the mean risk.
+    Of a release file those that were counted by people when it was released, and the mean risk,
+    where the rows do not belie them.
     """
+    from halfmask.engines.tuples import count_tuples
     from halfmask.release.record import recorded_risk
+    from halfmask.table.classes import classes_of
 
-    known = [one.smallest for one in verdicts if one.smallest]
-    least = known[0] if known else None
-    found = recorded_risk(schema, schema.quasi, least=least) if schema.person is None else None
-    if found is not None:
-        return asdict(found)
-    return {"smallest": known[0], "highest_risk": 1 / known[0]} if known else {}
+    schema = table.schema
+    least = next((one.smallest for one in verdicts if one.smallest), None)
+    if schema.release and schema.quasi and schema.person is None:
+        held = count_tuples(table, lambda declared: list(declared.quasi))
+        rows = classes_of(held, list(schema.quasi)).rows
+        mean = len(rows) / int(rows.sum())
+        found = recorded_risk(schema, schema.quasi, least=int(rows.min()), mean=mean)
+        if found is not None:
+            return asdict(found)
+    return {"smallest": least, "highest_risk": 1 / least} if least else {}
 
 
 def record_state(file: str, facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -256,17 +267,6 @@ def record_state(file: str, facts: Mapping[str, Any]) -> dict[str, Any]:
     found = {"made_with": facts.get("made_with"), "rows": facts.get("rows"), "promises": promises}
     same = matches_record(file, facts)
     return found if same is None else {**found, "unchanged": same}
-
-
-def recorded_claims(table: Table) -> list[dict[str, Any]]:
-    """What a masked file claims by its own reading of blank cells, held to its rows again."""
-    from halfmask.release.doors.claims import WildcardAnonymity
-
-    out = []
-    for claim in WildcardAnonymity.recorded(table.schema.release):
-        short = claim.short(table.collect())
-        out.append({"claim": claim.words, "holds": not short, "failing_rows": short})
-    return out
 
 
 def _all_personal(promises: Sequence[Mapping[str, Any]]) -> bool:
@@ -299,7 +299,7 @@ def next_step(
             "released file again, or release the changed rows with halfmask anonymize."
         )
     broken = ", ".join(dict.fromkeys(one.model for one in verdicts if not one.holds))
-    if not broken and claims:
+    if not broken and not all(one["holds"] for one in claims):
         return "Not kept: what local suppression claims. Mask the table anew, suppressing last."
     return (
         f"Not kept: {broken}. Do not publish this table as it is: halfmask anonymize with the same "

@@ -27,8 +27,8 @@ import pyarrow as pa
 from halfmask.errors import InputError, UnsatisfiableError
 from halfmask.masking.mask import MaskStep, MaskWords, Outcome, anything, one_column, register_mask
 from halfmask.masking.numbers import numbers_in
+from halfmask.models.blank_cells import WildcardAnonymity
 from halfmask.models.verdict import whole_number, word
-from halfmask.release.doors.claims import WildcardAnonymity
 from halfmask.table.demands import leaving_columns, resolve
 
 if TYPE_CHECKING:

@@ -416,8 +416,10 @@ def secret_places(steps: Sequence[MaskStep]) -> list[str]:
     return [
         place
         for one in steps
-        for name in ("key_file", "vault")
-        if (place := getattr(one, name, None)) is not None
+        for part, parameter in mask_parameters(type(one))
+        if part.metadata.get("secret")
+        and parameter.text
+        and (place := getattr(one, part.name)) is not None
     ]
 
 

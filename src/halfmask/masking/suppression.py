@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 from halfmask.errors import UnsatisfiableError
 from halfmask.masking.mask import MaskStep, MaskWords, Outcome, register_mask, some_columns
+from halfmask.models.blank_cells import WildcardAnonymity
 from halfmask.models.verdict import whole_number, word
-from halfmask.release.doors.claims import WildcardAnonymity
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -287,7 +287,7 @@ class SharedColumn:
         covered: the leaves under each label, ascending.
         level: per label, the level of the hierarchy it stands at; 0 is a value.
         numbers: per leaf, its number; None where the column is not numeric.
-        blank: whether a missing cell of the release is a suppressed one, as its record says.
+        blank: whether a missing cell of the release is read as a suppressed one.
         foreign: released rows whose label the original and its hierarchy do not know.
         loss: the mean loss of the published cells, 0 to 1; None where labels are foreign.
         bin_of: per leaf, the bin in which distributions are compared; ``bins`` how many.

@@ -13,14 +13,13 @@ from halfmask.metrics.common_ground import shared_column
 from halfmask.metrics.weighted import class_rows, entries_of, joint, tally
 from halfmask.table.files.rows import normalize
 from halfmask.table.hierarchy import TOP, canonical
-from halfmask.table.read import BLANK
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table, encode_column
 from halfmask.table.tuples import Tuples
 from halfmask.table.values import infer_type, is_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from numpy.typing import NDArray
 
@@ -268,12 +267,20 @@ class Sides:
         return self._cache[key]
 
 
-def sides(original: Table | Tuples, release: ReleasedRows | Table | Tuples) -> Sides:
+def sides(
+    original: Table | Tuples,
+    release: ReleasedRows | Table | Tuples,
+    *,
+    blank: Collection[str] | None = None,
+) -> Sides:
     """Put an original and its release on common ground.
 
     Args:
         original: its rows, or its distinct tuples with their counts.
         release: likewise, or anything that gives its rows as Arrow.
+        blank: the quasi-identifiers in which a missing cell is a suppressed one, also where the
+            original has missing cells; None: those that a release in memory names. What the record
+            of a file says is for the caller to believe.
 
     Raises:
         SchemaError: the original declares no quasi-identifier, or the release has none of them.
@@ -299,8 +306,9 @@ def sides(original: Table | Tuples, release: ReleasedRows | Table | Tuples) -> S
         for name in table.arrow.column_names
         if name in rows.column_names and name not in hidden
     ]
-    blank = [name for name in names if name in recorded_blanks(release)]
-    columns = {name: shared_column(before, after, name, blank=name in blank) for name in names}
+    said = getattr(release, "blanked", ()) if blank is None else blank
+    stars = [name for name in schema.quasi if name in names and name in said]
+    columns = {name: shared_column(before, after, name, blank=name in stars) for name in names}
     notes = [
         f"Column {column.name!r}: {column.foreign:,} released rows hold values that the original "
         "and its hierarchy do not know; they are taken as new values."
@@ -311,21 +319,12 @@ def sides(original: Table | Tuples, release: ReleasedRows | Table | Tuples) -> S
         f"The release lacks the column {name!r}: it is taken as suppressed in every row."
         for name in missing
     ]
-    if blank:
+    if stars:
         notes.append(
-            f"Missing cells of the release are read as suppressed in {', '.join(blank)}, as its "
-            "record says."
+            f"Missing cells of the release are read as suppressed in {', '.join(stars)}, as its "
+            "record says. Attacks read them as missing too, and the worse is told."
         )
     return Sides(before, after, columns, tuple(notes))
-
-
-def recorded_blanks(release: ReleasedRows | Table | Tuples) -> tuple[str, ...]:
-    """The columns in which a missing cell is a suppressed one, as the release says of itself."""
-    if not isinstance(release, Table | Tuples):
-        return tuple(getattr(release, "blanked", ()))
-    schema = (release.table if isinstance(release, Tuples) else release).schema
-    said = schema.release.get(BLANK, ())
-    return tuple(map(str, said)) if isinstance(said, list | tuple) else ()
 
 
 def _with_stars(after: Tuples, names: Sequence[str]) -> Tuples:

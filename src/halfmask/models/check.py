@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -10,6 +11,8 @@ import pyarrow as pa
 
 from halfmask.engines.read import as_table
 from halfmask.engines.tuples import add_policies, count_tuples
+from halfmask.errors import InputError
+from halfmask.models.blank_cells import WildcardAnonymity
 from halfmask.models.k_anonymity import KAnonymity
 from halfmask.models.needs import (
     asked_for,
@@ -52,7 +55,7 @@ def check(
         table: rows with a schema that names the quasi-identifiers, wherever they are (see
             ``read``); or the name of a file with a schema beside it.
         models: the promises, such as ``KAnonymity(5)``; none: people's own demands, or, of a
-            release file, the promises that it states of itself.
+            release file, the promises and claims that it states of itself.
         policies: more demands of people, as for ``query``; they add to those of the schema.
         demands: ``"ignore"`` leaves people's demands out; models that are named are checked.
         wrong: nothing else; says what to write in place of ``k=5``.
@@ -80,13 +83,19 @@ def check(
         require_models(models)
     refuse_contradiction(models, demands)
     stated = add_policies(as_table(table), policies)
+    claims = () if models else recorded_claims(stated)
     models = models or recorded_models(stated.schema)
+    demanded = demands == "keep" and any(
+        states(stated.schema, demand) for demand in (*EXACT, "epsilon")
+    )
+    if claims and not models and not demanded and claims_everybody(stated.schema):
+        return claims
     held = count_tuples(stated, lambda declared: columns_counted(declared, models, demands=demands))
     if demands == "keep":
         models = with_demanded_models(held.table, models)
     noise = _noise_alone(held) if demands == "keep" else ()
     if noise and not models:
-        return noise
+        return (*noise, *claims)
     ready = prepare(held.table, models)
     classes, ids = statistics(replace(held, table=ready), models)
     found = [model.check(classes) for model in models]
@@ -94,7 +103,20 @@ def check(
         replace(verdict, failing=_failing(ready, model, classes, ids, held))
         for model, verdict in zip(models, found, strict=True)
     )
-    return (*judged, *noise)
+    return (*judged, *noise, *claims)
+
+
+def recorded_claims(table: Table) -> tuple[Verdict, ...]:
+    """What a masked file claims by its own reading of blank cells, held to its rows again."""
+    found = WildcardAnonymity.recorded(table.schema)
+    rows = table.collect() if found else table
+    return tuple(one.check(rows) for one in found)
+
+
+def claims_everybody(schema: Schema) -> bool:
+    """Whether a claim speaks of all quasi-identifiers, so that it is a promise to check."""
+    found = WildcardAnonymity.recorded(schema)
+    return any(set(schema.quasi) <= set(one.columns) for one in found)
 
 
 def recorded_models(schema: Schema) -> tuple[Model, ...]:
@@ -106,6 +128,11 @@ def recorded_models(schema: Schema) -> tuple[Model, ...]:
     known = {model.family: model for model in known_models()}
     out = []
     for entry in schema.release.get("promises", ()):
+        if not isinstance(entry, Mapping):
+            raise InputError(
+                "The record of this release is damaged: its promises are not as halfmask writes "
+                "them. Take the released file and its record again."
+            )
         family, given = entry.get("model"), {n: v for n, v in entry.items() if n != "model"}
         if family not in known:
             continue

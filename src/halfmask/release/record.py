@@ -40,7 +40,7 @@ from halfmask.release.labels import encode_labels
 from halfmask.table.columns import Column
 from halfmask.table.files.rows import normalize
 from halfmask.table.files.toml import read_mapping, toml_section
-from halfmask.table.read import COUNTED, FILE, INSIDE, schema_beside
+from halfmask.table.read import BLANK, COUNTED, FILE, INSIDE, schema_beside
 from halfmask.table.schema import Schema
 from halfmask.table.values import form_of, is_text
 
@@ -388,6 +388,18 @@ def recorded_risk(
     if not matches_record(facts[FILE], facts):
         return None
     return RecordedRisk(smallest, float(highest), float(risk))
+
+
+def recorded_blanks(schema: Schema) -> tuple[str, ...]:
+    """The columns in which a missing cell is a suppressed one, as the record of a file says.
+
+    Nothing where the rows are not those that were released.
+    """
+    facts = schema.release
+    said = facts.get(BLANK, ())
+    if not said or not isinstance(said, list | tuple) or FILE not in facts:
+        return ()
+    return tuple(map(str, said)) if matches_record(facts[FILE], facts) else ()
 
 
 def _stored_rows(path: Path) -> pa.Table:

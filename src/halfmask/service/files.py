@@ -137,7 +137,8 @@ def _total(sizes: pa.Array) -> int:
 
 
 SCHEMA = "schema.toml"
-# What a file is made of: the verb whose result it is, and whether it is the report or the rows.
+# What a file is made of: the verb whose result it is, and whether it is the report, the rows or
+# what the rows say of themselves.
 FILES = {
     "assessment.html": ("assess", "report"),
     "frontier.html": ("frontier", "report"),
@@ -148,6 +149,7 @@ FILES = {
     "masked.html": ("mask", "report"),
     "masked.parquet": ("mask", "rows"),
     "masked.csv": ("mask", "rows"),
+    "masked.toml": ("mask", "record"),
     "answer.html": ("query", "report"),
     "answer.parquet": ("query", "rows"),
     "answer.csv": ("query", "rows"),

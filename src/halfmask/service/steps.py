@@ -46,7 +46,7 @@ def verb_document(verb: str, facts: dict[str, Any]) -> dict[str, Any]:
 def write_result(verb: str, made: Any, facts: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Write the files of a step, and give its document."""
     for file, (source, kind) in FILES.items():
-        if source == verb:
+        if source == verb and kind != "record":  # it is written with its rows
             (made.report if kind == "report" else made.write)(folder / file)
     return verb_document(verb, facts)
 
@@ -262,6 +262,7 @@ def mask(
     Raises:
         InputError: a step names a file of the machine, or leaves a table beside the rows.
     """
+    from halfmask.masking.anatomy import Anatomy
     from halfmask.masking.mask import read_steps, secret_places
     from halfmask.masking.run import mask
     from halfmask.models.options import read_models
@@ -272,13 +273,16 @@ def mask(
         raise InputError(
             "A step names a file of a key or of tokens, which no page may do: use halfmask mask."
         )
+    second = InputError(
+        "A step leaves a second table beside the rows, which this page does not offer: use "
+        "halfmask mask."
+    )
+    if any(isinstance(one, Anatomy) for one in steps):  # before any work
+        raise second
     models = read_models(asked.model_dump(), population=lambda: None, needed=False)
     release = mask(table, *steps, models=models, demands=asked.demands)
-    if release.tables:
-        raise InputError(
-            "A step leaves a second table beside the rows, which this page does not offer: use "
-            "halfmask mask."
-        )
+    if release.tables:  # of a mask from elsewhere
+        raise second
     return write_result("mask", release, release.to_dict(), folder)
 
 

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import halfmask as hm
-from halfmask.anonymize.partition import optimum
+from halfmask.anonymize.partition import exact, optimum
 from halfmask.anonymize.partition.exact import instance_of
 from halfmask.anonymize.partition.links import linked_division
 from halfmask.anonymize.partition.run import METHODS
@@ -320,6 +320,18 @@ def test_links_are_kept_for_sixty_people(metric, more):
         if cannot[i] is not None and cannot[i] == cannot[j]:
             assert label[i] != label[j]
     assert 0 <= release.gap <= release.parameters["value"]
+
+
+@pytest.mark.parametrize("metric", [*SUMS, "diameter"])
+def test_rows_that_stand_apart_alone_have_a_first_division_too(metric):
+    table, _, cannot = linked_people(60)
+    models = with_demanded_models(table, (hm.KAnonymity(5),))
+    task = task_of(table, models, options={"cannot_link": "cannot"})
+    found = exact.optimum(task, metric, 0.0).ids  # no time for a search, only for a first division
+    assert np.bincount(found).min() >= 5
+    for i, j in combinations(range(60), 2):
+        if cannot[i] is not None and cannot[i] == cannot[j]:
+            assert found[i] != found[j]
 
 
 def test_the_worked_example_with_a_link_loses_more():

@@ -133,7 +133,8 @@ def optimum(
     instance = instance_of(task, deadline)
     if metric == "split":
         return largest_split(instance, int(task.options.get("classes", 2)))
-    if instance.rules.plain:
+    linked = any(task.options.get(name) is not None for name in LINKS)
+    if instance.rules.plain and not linked:
         starts = _starts(task) if known is None else [known, *_starts(task)]
     else:  # heuristics on a part would hold it against the distribution of that part
         starts = [known] if known is not None else _starts(task)

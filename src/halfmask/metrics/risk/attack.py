@@ -18,7 +18,7 @@ from halfmask.table.table import Table
 from halfmask.table.tuples import Tuples
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from numpy.typing import NDArray
 
@@ -59,6 +59,7 @@ def targets(
     attacks: int = 500,
     seed: int = 0,
     known: Sides | None = None,
+    blank: Collection[str] | None = None,
 ) -> Targets:
     """Choose whom to attack; fewer where the tables are large.
 
@@ -69,14 +70,15 @@ def targets(
         attacks: how many people at most.
         seed: repeats the choice.
         known: the original and the release on common ground, where that is at hand.
+        blank: as for ``sides``.
     """
     random = np.random.default_rng(seed)
     own = Tuples.of(original)
     others = None if control is None else Tuples.of(control)
     if others is not None:
-        paired = sides(_together(own, others), release)
+        paired = sides(_together(own, others), release, blank=blank)
     else:
-        paired = sides(own, release) if known is None else known
+        paired = sides(own, release, blank=blank) if known is None else known
     count = int(min(attacks, max(100, WORK // max(paired.rows.num_rows, 1))))
     members = entries_of(_some(own, count, random), own.counts)
     outside = np.empty(0, dtype=np.int64)
@@ -369,7 +371,7 @@ def _suppressed(paired: Sides) -> list[str]:
     if any(column.foreign for column in paired.quasi):
         return out
     for column in paired.quasi:
-        if column.blank:  # its record says so
+        if column.blank:
             continue
         before = _missing(paired.original.arrow, column.name, paired.original_counts)
         after = _missing(paired.rows, column.name, paired.released_counts)

@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.errors import InputError, InternalError, PrivacyError
+from halfmask.errors import InternalError, PrivacyError
+from halfmask.models.blank_cells import WildcardAnonymity, people_of, sharing
 from halfmask.release.doors.responses import ResponseClaim
 from halfmask.release.labels import encode_labels
 from halfmask.table.hierarchies.arx_csv import Csv
@@ -30,128 +31,6 @@ if TYPE_CHECKING:
     from halfmask.table.table import Table
 
     Ints = NDArray[np.int64]
-
-
-CLAIMS = "claims"  # what the record of a file says of its blank cells
-_READINGS = ("value", "any")
-
-
-@dataclass(frozen=True, slots=True)
-class WildcardAnonymity:
-    """Claims that everybody shares ``columns`` with ``k`` people, a blank cell read as stated."""
-
-    k: int
-    columns: tuple[str, ...]
-    reading: str
-
-    @property
-    def words(self) -> str:
-        """What is claimed."""
-        how = "a value of its own" if self.reading == "value" else "matching any value"
-        names = ", ".join(f"'{name}'" for name in self.columns)
-        return f"k-anonymity of {names} with k = {self.k}, a blank cell counting as {how}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """What the record of a file says of it."""
-        return {"k": self.k, "reading": self.reading, "columns": list(self.columns)}
-
-    @classmethod
-    def recorded(cls, facts: Mapping[str, Any]) -> tuple[WildcardAnonymity, ...]:
-        """What the record of a file says; whoever wrote it may be a stranger."""
-        out = []
-        entries = facts.get(CLAIMS, ())
-        for entry in entries if isinstance(entries, list) else ():
-            k, reading, names = (entry.get(n) for n in ("k", "reading", "columns"))
-            if not isinstance(k, int) or reading not in _READINGS or not isinstance(names, list):
-                raise InputError(
-                    "The record of this release speaks of blank cells as halfmask does not: take "
-                    "the released file and its record again."
-                )
-            out.append(cls(k, tuple(map(str, names)), reading))
-        return tuple(out)
-
-    def hold(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
-        """Demand it of the rows that leave."""
-        if any(name not in rows.arrow.column_names for name in self.columns):
-            raise InternalError("A column that a step speaks of does not leave.")
-        short = self.short(rows)
-        if short:
-            raise PrivacyError(
-                f"{short:,} rows would leave with fewer than {self.k} like them: a later step "
-                "undid the local suppression. Suppress last."
-            )
-
-    def short(self, rows: Table) -> int:
-        """How many rows have too few like them."""
-        if not self.columns or any(name not in rows.arrow.column_names for name in self.columns):
-            return len(rows)
-        codes = [encode_column(rows.arrow[name]) for name in self.columns]
-        people = _people(rows)
-        block = np.array([one.codes for one in codes]).T.astype(np.int64)
-        blank = np.array([one.codes >= len(one.values.drop_null()) for one in codes]).T
-        short = np.flatnonzero(_sharing(block, people) < self.k)
-        # Matches through blanks are counted in rows, so each person must have one.
-        each = people is None or len(np.unique(people)) == len(people)
-        if len(short) and self.reading == "any" and each:
-            short = short[_matches(block, blank, short) < self.k]
-        return len(short)
-
-
-def _people(rows: Table) -> Ints | None:
-    person = rows.schema.person
-    return None if person is None else rows.encode(person).codes.astype(np.int64)
-
-
-def _sharing(block: Ints, people: Ints | None) -> Ints:
-    """Per row, how many people have the same codes, by sorting."""
-    group = _numbered(block, range(block.shape[1]))
-    if people is None:
-        return np.bincount(group)[group]
-    many = int(people.max(initial=0)) + 1
-    pairs = np.unique(group * many + people)
-    return np.bincount(pairs // many)[group]
-
-
-def _numbered(block: Ints, columns: Sequence[int]) -> Ints:
-    """Per row a number, the same where rows agree on the columns; column by column, exactly."""
-    group = np.zeros(len(block), np.int64)
-    size = 1
-    for c in columns:
-        wide = int(block[:, c].max(initial=0)) + 1
-        if size > 2**62 // wide:  # numbered anew before they outgrow their type
-            group = np.unique(group, return_inverse=True)[1].reshape(-1)
-            size = int(group.max(initial=0)) + 1
-        group = group * wide + block[:, c]
-        size *= wide
-    return np.unique(group, return_inverse=True)[1].reshape(-1)
-
-
-def _matches(block: Ints, blank: NDArray[np.bool_], short: Ints) -> Ints:
-    """For rows ``short``, how many rows agree with them where both show something.
-
-    Rows are put together by what they leave blank; between two such patterns, rows are matched on
-    the columns that both show.
-    """
-    pattern = blank @ (1 << np.arange(blank.shape[1], dtype=np.int64))
-    found = np.zeros(len(block), np.int64)
-    wanted = np.zeros(len(block), dtype=bool)
-    wanted[short] = True
-    kinds, place = np.unique(pattern, return_inverse=True)
-    members = [np.flatnonzero(place.reshape(-1) == i) for i in range(len(kinds))]
-    for a, mine in zip(kinds.tolist(), members, strict=True):
-        mine = mine[wanted[mine]]
-        if not len(mine):
-            continue
-        for b, theirs in zip(kinds.tolist(), members, strict=True):
-            shown = [c for c in range(block.shape[1]) if not (a | b) >> c & 1]
-            if not shown:
-                found[mine] += len(theirs)
-                continue
-            both = np.concatenate([mine, theirs])
-            ids = _numbered(block[both], shown)
-            counts = np.bincount(ids[len(mine) :], minlength=int(ids.max()) + 1)
-            found[mine] += counts[ids[: len(mine)]]
-    return found[short]
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +89,7 @@ class BucketClaim(AnatomyClaim):
         block = np.array(
             [encode_column(rows.arrow[name]).codes for name in (self.group, self.column)]
         ).T.astype(np.int64)
-        together, sizes = _sharing(block, None), _sharing(block[:, :1], None)
+        together, sizes = sharing(block, None), sharing(block[:, :1], None)
         if np.any(together * self.l > sizes):
             raise PrivacyError(
                 f"A value would make up more than 1 in {self.l} rows of a bucket: a later step "
@@ -265,10 +144,10 @@ class DrawClaim:
     def hold(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
         """Demand it of every draw, by the original column."""
         true = encode_column(original.arrow[self.column])
-        owner = _people(original)
+        owner = people_of(original)
         block = true.codes[:, None].astype(np.int64)
         held = np.zeros(len(true.values), np.int64)
-        held[true.codes] = _sharing(block, owner)
+        held[true.codes] = sharing(block, owner)
         for name in (self.column, *self.copies):
             if name not in rows.arrow.column_names:
                 raise InternalError("A draw of a column does not leave.")

@@ -17,15 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import InputError, InternalError, PrivacyError, usable_path
+from halfmask.models.blank_cells import CLAIMS, WildcardAnonymity
 from halfmask.release.column_types import types_of_rows
 from halfmask.release.demands import enforce_demands, order_notes, refuse_diversity
 from halfmask.release.document import AS_IT_WAS, ColumnChange, risk_figures
 from halfmask.release.doors.claims import (
-    CLAIMS,
     AnatomyClaim,
     BucketClaim,
     PseudonymClaim,
-    WildcardAnonymity,
     drawn_copies,
 )
 from halfmask.release.doors.responses import (
@@ -166,6 +165,8 @@ class MaskedRelease(Release):
             kept = f"{kept} checked on these very rows and kept"
         elif self._told():
             kept = f"answers in {', '.join(self._told())} have local differential privacy"
+        elif self.shared:
+            kept = f"no model was asked for; claimed is {self.shared[0].words}"
         else:
             kept = "no formal promise was asked for, and none is made"
         return f"{self._warning()}{self.rows:,} rows may leave after {done}: {kept}."

@@ -60,7 +60,7 @@ export async function showMasked(found) {
     draw.table(["step", "does", "does not protect from"], found.steps.map((one) => [one.mask, one.sentence, one.open])),
     ...draw.paragraphs(found.notes, "quiet"),
     await draw.links([["masked.html", "Open the report"], ["masked.parquet", "Save the rows as Parquet"],
-      ["masked.csv", "Save the rows as CSV"]]));
+      ["masked.csv", "Save the rows as CSV"], ["masked.toml", "Save the record of the CSV, to keep beside it"]]));
 }
 
 export async function showComparison(found) {
