@@ -93,7 +93,7 @@ def _read_release(
     return replace(release, table=Table(rows, release.table.schema))
 
 
-def _blanks(given: Given, release: ReleasedRows | Tuples) -> tuple[str, ...]:
+def _blanks(given: Given | None, release: ReleasedRows | Tuples) -> tuple[str, ...]:
     """The columns in which a missing cell may be suppressed, as the release says of itself."""
     if _is_release(given):
         return tuple(getattr(given, "blanked", ()))

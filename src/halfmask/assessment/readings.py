@@ -8,7 +8,7 @@ record may be a stranger: what it says must never make a figure better than the 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from halfmask.metrics.risk.criteria import try_criteria
 
@@ -49,9 +49,10 @@ def worse_linkage(found: Iterable[Linkage]) -> Linkage:
     held = [*found]
     best = max(held, key=lambda one: _value(one.probabilistic))
     names = ("distance", "second", "assignment", "interval", "probabilistic")
-    return replace(
-        best, **{name: worse_estimate(getattr(one, name) for one in held) for name in names}
-    )
+    worst: dict[str, Any] = {
+        name: worse_estimate(getattr(one, name) for one in held) for name in names
+    }
+    return replace(best, **worst)
 
 
 def worse_membership(found: Iterable[Membership]) -> Membership:

@@ -59,7 +59,8 @@ class WildcardAnonymity:
         entries = schema.release.get(CLAIMS, ())
         for entry in entries if isinstance(entries, list) else (entries,) if entries else ():
             given = entry if isinstance(entry, Mapping) else {}
-            k, reading, names = (given.get(n) for n in ("k", "reading", "columns"))
+            k: Any = given.get("k")
+            reading, names = (given.get(n) for n in ("reading", "columns"))
             whole = isinstance(k, int) and not isinstance(k, bool) and k >= 2
             named = isinstance(names, list) and all(isinstance(one, str) for one in names)
             if not whole or reading not in _READINGS or not named or not names:

@@ -166,8 +166,13 @@ def _with_all_demands(table: Table, part: Schema) -> Schema:
     """The schema of some columns with all demands: who shows others asks less of these."""
     whole = table.schema
     shown = [name for name in table.column_names if name not in whole.private]
-    own = {"policy": whole.policy, "policy_columns": whole.policy_columns}
-    return narrow_schema(whole, replace(part, **own, policies=whole.policies), shown)
+    demanded = replace(
+        part,
+        policy=whole.policy,
+        policy_columns=whole.policy_columns,
+        policies=whole.policies,
+    )
+    return narrow_schema(whole, demanded, shown)
 
 
 def _require_people(schema: Schema, table: Table) -> None:
