@@ -104,6 +104,6 @@ def test_counts_that_no_row_of_the_matrix_is_known_for_are_refused(matrix, count
 def test_a_listed_matrix_on_a_declared_order_is_refused_and_a_mapping_served():
     schema = {"columns": {"job": {"role": "sensitive", "order": ["b", "a"]}, "age": "quasi"}}
     table = hm.read({"job": list("ab") * 10, "age": list(range(20))}, schema=schema)
-    with pytest.raises(hm.errors.InputError, match="declared order.*mapping of mappings"):
+    with pytest.raises(hm.errors.InputError, match=r"declared order.*mapping of mappings"):
         hm.mask(table, M.Pram("job", matrix=LISTED))
     assert len(hm.mask(table, M.Pram("job", matrix=EVEN))) == 20
