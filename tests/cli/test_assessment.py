@@ -275,7 +275,7 @@ def test_correlations_principal_component_and_attackers_are_named_everywhere(hal
     alone = halfmask("compare", original, one, *options, "-v", "-o", page)
     assert alone.code == 0, alone.err
     text = " ".join(alone.out.split())
-    for words in (*statistics, "identity: age by age"):
+    for words in (*statistics, *boxes, "identity: age by age"):
         assert words in text, words
     for words in (*statistics, *boxes, "identity: age by each label of age"):
         assert words in page.read_text(), words

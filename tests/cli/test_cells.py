@@ -15,7 +15,7 @@ from tests.protocol.town import Town
 
 import halfmask as hm
 from halfmask.cli.query import _silent
-from halfmask.protocol.commons import Terms, commons_from, read_commons
+from halfmask.protocol.commons import Policy, Terms, commons_from, read_commons
 from halfmask.protocol.keys import AskerKey, CellKey, new_issuer, read_key
 from halfmask.protocol.parties.asker import Asker
 from halfmask.protocol.parties.relay import Relay
@@ -201,6 +201,28 @@ def test_groups_are_named_and_those_without_rows_say_so(folder, halfmask, monkey
     assert files["out.csv"].decode().splitlines()[1:] == [
         f"30,{i}" for i in (1, 2, 4, 5, 7, 8, 10, 11)
     ]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "words"),
+    [
+        ({"epsilon": 1.0}, "discrete Laplace noise of epsilon = 1 (scale 1), at most 3 up or down"),
+        ({"noise": True}, "people reported their groups by chance"),
+    ],
+)
+def test_noise_is_said_in_the_terminal_and_in_json(folder, halfmask, monkeypatch, chosen, words):
+    commons = read_commons("commons.toml")
+    terms = Terms(partition=64, frame=64, room=64, **chosen)
+    town = Town([{"city": "Vierzon", "salary": i, "k": 1} for i in range(20)], commons, terms)
+    for cell in town.cells:
+        cell.home.demands = Policy(1, epsilon=2.0)
+    found = town.ask(TEXT)
+    monkeypatch.setattr("halfmask.cli.query.put_to_cells", lambda *_: (town.asker, found))
+    arguments = ("ask", TEXT, "--relay", "http://127.0.0.1:1", "--key", "keys/asker.json",
+                 "--commons", "commons.toml")  # fmt: skip
+    text, document = (halfmask(*arguments, *more) for more in ((), ("--json",)))
+    assert words in " ".join(text.err.split())
+    assert words in document.out
 
 
 def test_groups_of_cells_without_an_answer_are_named():

@@ -152,3 +152,28 @@ def test_help_lists_every_mask(capsys):
     told = " ".join(capsys.readouterr().out.split())
     for name in ("top-code COLUMN", "local-suppression", "pseudonym COLUMN", "cloak COLUMN"):
         assert name in told
+
+
+def test_what_a_step_found_is_told_to_the_controller_and_in_no_document(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    # Whoever is alone in "c" and 9 shares the row of three others once both cells are blank.
+    rows = ["a,1"] * 4 + ["b,2"] * 3 + ["c,9", "d,8", "e,7"]
+    (tmp_path / "t.csv").write_text("\n".join(["job,age", *rows]) + "\n")
+    (tmp_path / "t.toml").write_text('[columns]\njob = "quasi"\nage = "quasi"\n')
+    given = ("t.csv", "--schema", "t.toml", "--step", "local-suppression k=3 job age")
+    for report in ("r.json", "r.html"):
+        assert shell("mask", *given, "--report", report, "--figures", f"{report}.mine.json") == 0
+        told = capsys.readouterr().out
+        assert "fewest possible" in told
+        assert "gap" in told
+        # Of age, 7 of 10 cells stay; those that are blank are close to nothing.
+        (line,) = [one for one in told.splitlines() if "age" in one and "30.0%" in one]
+        assert "70.0%" in line
+        assert "fewest" not in (tmp_path / report).read_text()
+    (step,) = json.loads((tmp_path / "r.json.mine.json").read_text())["steps"]
+    assert (step["facts"]["suppressed"], step["facts"]["fewest_possible"]) == (6, 6)
+    assert step["facts"]["gap"] == 0
+    assert step["columns"]["job"] == {"changed": 0.3, "shares_moved": pytest.approx(0.3)}
+    assert step["columns"]["age"]["missing"] == [0, 3]

@@ -205,3 +205,47 @@ def test_leaves_hold_as_many_rows_as_asked_for():
         assert tree.leaves == len(set(leaf.tolist()))
         inside = sum(target[leaf == one].var() * (leaf == one).sum() for one in set(leaf.tolist()))
         assert inside < 0.1 * target.var() * len(target)
+
+
+def test_hybrid_rows_are_drawn_several_times_each_with_the_same_means_and_covariances():
+    people = workers(400)
+    release = hm.mask(people, M.Hybrid(["age", "pay"], k=10, draws=3), seed=4)
+    assert release.to_arrow().column_names[-4:] == ["age_2", "pay_2", "age_3", "pay_3"]
+    assert {"age_2", "age_3"} <= set(release.schema.quasi)
+    tables = M.draw_tables(release)
+    pay = people.arrow["pay"].to_numpy()
+    assert [one.column_names for one in tables] == [["age", "sex", "pay", "job"]] * 3
+    for one in tables:
+        assert np.mean(one["pay"]) == pytest.approx(np.mean(pay))
+        assert np.var(one["pay"].to_numpy()) == pytest.approx(np.var(pay))
+    assert not tables[1]["pay"].equals(tables[2]["pay"])
+    # Draws agree on the mean, so that its variance is that of one table.
+    own = np.var(pay, ddof=1) / 400
+    found = M.combine_estimates([np.mean(one["pay"]) for one in tables], [own] * 3)
+    assert (found.estimate, found.variance) == (pytest.approx(np.mean(pay)), pytest.approx(own))
+
+
+def test_draws_of_hybrid_rows_are_refused_where_names_are_taken_or_another_step_changes_one():
+    people = workers(60)
+    taken = people.arrow.append_column("pay_2", people.arrow["age"])
+    table = hm.read(taken, schema={"columns": {**COLUMNS, "pay_2": "other"}})
+    with pytest.raises(SchemaError, match="column 'pay_2' already"):
+        hm.mask(table, M.Hybrid("pay", k=5, draws=2))
+    with pytest.raises(PrivacyError, match="missing in different rows"):
+        hm.mask(people, M.Hybrid("pay", k=5, draws=2), "top-code pay share=0.1 replace=missing")
+
+
+def test_best_groups_under_own_demands_lose_no_more_than_any_other():
+    draw = np.random.default_rng(11)
+    rows = {"a": draw.integers(0, 60, 240), "b": draw.integers(0, 40, 240),
+            "k": draw.choice([2, 3, 5], 240)}  # fmt: skip
+    schema = {"columns": {"a": "quasi", "b": "quasi"}, "policies": {"k": "k"}}
+    people = hm.read(pa.table(rows), schema=schema)
+    lost = {
+        method: hm.mask(people, M.Microaggregate(["a", "b"], k=2, method=method)).steps[0]["facts"][
+            "variance_lost"
+        ]
+        for method in ("best", "mdav", "v-mdav")
+    }
+    assert lost["best"] == min(lost.values())
+    assert lost["mdav"] != lost["v-mdav"]

@@ -60,3 +60,50 @@ def test_a_report_repeats_its_step(tmp_path):
     from halfmask.masking.run import read_like
 
     assert read_like(tmp_path / "r.json") == (M.Pram("job", keep=0.4, spread="even"),)
+
+
+LISTED = [[0.9, 0.1], [0.2, 0.8]]
+
+
+@pytest.mark.parametrize("counts", [{">50K": 152, "<=50K": 448}, {"<=50K": 448, ">50K": 152}])
+def test_a_listed_matrix_takes_values_in_ascending_order_whatever_that_of_counts(counts):
+    # x 0.9 + (600 - x) 0.2 = 448, where "<=50K" comes first as in the table.
+    found = M.Pram("pay", matrix=LISTED).correct(counts)
+    assert found == pytest.approx({"<=50K": 328 / 0.7, ">50K": 92 / 0.7})
+    assert list(found) == list(counts)
+    assert M.Pram("pay", matrix=LISTED).correct([448, 152]) == pytest.approx([328 / 0.7, 92 / 0.7])
+
+
+def test_the_mask_uses_the_order_that_the_correction_takes():
+    moved = [[0.0, 1.0], [0.0, 1.0]]  # everything becomes the higher value
+    rows = {"pay": [10, 9] * 20, "age": list(range(40))}
+    table = hm.read(rows, schema={"pay": "sensitive", "age": "quasi"})
+    assert set(hm.mask(table, M.Pram("pay", matrix=moved)).to_arrow()["pay"].to_pylist()) == {10}
+    found = M.Pram("pay", matrix=LISTED).correct({10: 152, 9: 448})
+    assert found == pytest.approx({9: 328 / 0.7, 10: 92 / 0.7})
+
+
+@pytest.mark.parametrize(
+    ("matrix", "counts", "words"),
+    [
+        (LISTED, {"10": 152, "9": 448}, "cannot be known"),  # numbers, or texts?
+        (LISTED, {"a": 152, None: 448}, "cannot be known"),
+        (LISTED, {"a": 152}, "a count, also 0, for each"),
+        ({"a": {"b": 1.0}, "b": {"b": 1.0}}, {"b": 152}, "the counts lack 1 values"),
+        (EVEN, [152, 448], "give the counts by value"),
+    ],
+)
+def test_counts_that_no_row_of_the_matrix_is_known_for_are_refused(matrix, counts, words):
+    step = M.Pram("pay", matrix=matrix)
+    with pytest.raises(hm.errors.InputError, match=words):
+        step.correct(counts)
+    with pytest.raises(hm.errors.InputError, match=words):
+        step.variances(counts)
+
+
+def test_a_listed_matrix_on_a_declared_order_is_refused_and_a_mapping_served():
+    schema = {"columns": {"job": {"role": "sensitive", "order": ["b", "a"]}, "age": "quasi"}}
+    table = hm.read({"job": list("ab") * 10, "age": list(range(20))}, schema=schema)
+    with pytest.raises(hm.errors.InputError, match=r"declared order.*mapping of mappings"):
+        hm.mask(table, M.Pram("job", matrix=LISTED))
+    assert len(hm.mask(table, M.Pram("job", matrix=EVEN))) == 20

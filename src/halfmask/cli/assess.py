@@ -484,12 +484,12 @@ def _bounds_text(at_least: float | None, at_most: float | None) -> str:
 
 def show_release_rates(found: Comparison) -> None:
     """Print attacks scored by discrimination rates, and where a weaker release tells less."""
-    from halfmask.report.discrimination import NAMES
+    from halfmask.report.discrimination import ATTACKERS, NAMES
 
     held, quasi = found.discrimination, len(found.generalized)
     rows = [
         (
-            NAMES.get(one.attack, one.attack),
+            f"{NAMES.get(one.attack, one.attack)}{show.box_of(ATTACKERS.get(one.attack))}",
             one.target,
             None if one.before is None else show.rate_text(one.before),
             show.rate_text(one.rate),

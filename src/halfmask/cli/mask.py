@@ -30,7 +30,7 @@ from halfmask.cli.publish import deliver
 from halfmask.cli.show import show_verdicts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from halfmask.masking.cloaking import Cloak
     from halfmask.masking.response import ShareEstimate
@@ -58,7 +58,9 @@ class MaskCommand(PromiseCommand):
 @click.option("--seed", type=int, help="Repeat draws in tests; whoever knows it can undo them.")
 @output("The release: .parquet, .csv, .arrow; - is CSV on stdout.")
 @click.option("--report", type=click.Path(), help="A report: .html or .json.")
-@click.option("--figures", type=click.Path(), help="Means and variances, for you alone: .json.")
+@click.option(
+    "--figures", type=click.Path(), help="What steps found and changed, for you alone: .json."
+)
 @click.option("--map", "areas", type=click.Path(), help="The areas of a cloak: .geojson.")
 @as_json
 def mask_command(file: str, output: str | None, as_json: bool, **given: Any) -> None:
@@ -210,6 +212,18 @@ def _draw_areas(release: MaskedRelease, cloak: Cloak, path: str) -> None:
     show.say(f"The areas are in {path}.")
 
 
+def _fact_lines(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What a step found, a line each; no document holds it."""
+    for name, value in facts.items():
+        words = name.replace("_", " ")
+        if isinstance(value, dict):
+            yield words, ", ".join(f"{one} {show.number_text(n)}" for one, n in value.items())
+        elif isinstance(value, list | tuple):
+            yield words, ", ".join(map(show.number_text, value))
+        else:
+            yield words, show.percent(value) if name.endswith("_share") else show.number_text(value)
+
+
 def show_masked(release: MaskedRelease, *, to: str = "stdout") -> None:
     """Print what each step did, and what was measured."""
     from halfmask.metrics.risk.reidentification import HIGHEST, MEAN, SMALLEST
@@ -224,9 +238,11 @@ def show_masked(release: MaskedRelease, *, to: str = "stdout") -> None:
             changed = show.percent(found["changed"]) if "changed" in found else "new or removed"
             near = found.get("within_interval")
             rows.append((step["mask"], name, changed, "" if near is None else show.percent(near)))
-    show.print_table(
-        "Steps", ("mask", "column", "cells changed", "still close to the true number"), rows, to=to
-    )
+    near_words = "of all cells, still close to the true number"
+    show.print_table("Steps", ("mask", "column", "cells changed", near_words), rows, to=to)
+    found = [(step["mask"], *line) for step in release.steps for line in _fact_lines(step["facts"])]
+    if found:
+        show.print_table("What steps found, for you alone", ("mask", "what", ""), found, to=to)
     for step in release.steps:
         if "told" in step:
             show.say(f"{step['mask']}: {step['told']['words']}")

@@ -387,12 +387,14 @@ def ask_command(sql: str, as_json: bool, **given: Any) -> None:
             f"{whole.num_rows:,} rows from {len(found):,} groups of cells; {cells:,} cells took "
             "part. Guarantees hold within each group."
         )
+        _say_notes(found)
         return
     for group, received in found.items():
         _show("Answer" if len(found) == 1 else f"Answer of group {group}", received.rows)
         show.say(f"{received.rows.num_rows:,} rows; {received.contributions:,} cells took part.")
     if len(found) > 1:
         show.say(f"The groups' answers stay apart: {reason}.")
+    _say_notes(found)
 
 
 def put_to_cells(
@@ -439,6 +441,13 @@ def say_who_answered(silent: Sequence[int], found: Mapping[int, ReceivedAnswer])
     void = sum(received.void for received in found.values())
     if void:
         show.say(f"{void:,} contributions carried no credential, and count for nothing.")
+
+
+def _say_notes(found: Mapping[int, ReceivedAnswer]) -> None:
+    """Tell what a reader must know of the figures, such as their noise; once for all groups."""
+    notes = [note for received in found.values() for note in received.document.get("notes", ())]
+    for note in dict.fromkeys(notes):
+        show.say(note)
 
 
 def _silent(key: Any, found: Any) -> list[int]:

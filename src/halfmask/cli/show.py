@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import unicodedata
 from contextlib import contextmanager
@@ -171,13 +172,20 @@ def findings(title: str, found: Sequence[Finding], *sections: str) -> None:
 def _line(one: Finding) -> tuple[Any, ...]:
     """What it is, both figures, and the interval where it was not counted on all rows."""
     after, value = one.after, one.sentence or "not known"
-    name = f"{one.name}: {one.meaning}" if one.meaning else one.name
+    name = f"{one.name}{box_of(one.attacker)}"
+    name = f"{name}: {one.meaning}" if one.meaning else name
     before = figure_in_form(one.before, one.form)
     if after is None or after.value is None:
         return (name, before, "not known" if one.before is not None else value, None, None)
     sampled = (after.low, after.high) != (after.value, after.value)
     ends = (after.low, after.high) if sampled else (None, None)
     return (name, before, *(figure_in_form(one_end, one.form) for one_end in (after.value, *ends)))
+
+
+def box_of(attacker: str | None) -> str:
+    """The box of an attacker where pages name one: " (black box)", grey or white; else nothing."""
+    found = re.search(r" \((black|grey|white) box\)", attacker or "")
+    return found[0] if found else ""
 
 
 def figure_in_form(value: float | None, form: str) -> Any:

@@ -96,13 +96,13 @@ def _pair(before: Table, after: Table, name: str) -> tuple[Numbers, Numbers] | N
 
 
 def _numeric(before: Numbers, after: Numbers) -> tuple[float | None, dict[str, Any]]:
-    """How many numbers are nearly told, and the moments before and after."""
+    """How many of the numbers that stood there are nearly told, and the moments."""
     both = before.there & after.there
     spread = float(before.held.std()) if before.there.any() else 0.0
     inside = None
-    if both.any():
+    if before.there.any():  # a cell that was blanked tells nothing
         near = np.abs(before.values[both] - after.values[both]) <= _NEAR * spread
-        inside = float(near.mean())
+        inside = float(near.sum() / before.there.sum())
     moments = {
         "mean": [_moment(np.mean, before), _moment(np.mean, after)],
         "variance": [_moment(np.var, before), _moment(np.var, after)],

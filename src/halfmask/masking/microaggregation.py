@@ -149,6 +149,9 @@ class Microaggregate(MaskStep):
     def _groups(self, block: Floats, need: Ints, step: str) -> Ints:
         if block.shape[1] == 1 and self.method == "best":
             return _line(block[:, 0], need, step)
+        if self.method == "best" and need.min() < need.max():  # the search takes one k for all
+            found = [_space(block, need, gamma, "best") for gamma in (0.0, _GAMMA)]
+            return min(found, key=lambda group: _lost(block, group))
         return _space(block, need, _GAMMA if self.method == "v-mdav" else 0.0, self.method)
 
 
@@ -211,6 +214,13 @@ def _aggregated(values: Floats, group: Ints, count: int, *, median: bool) -> Flo
     places = starts[:-1] + (np.diff(starts) - 1) // 2
     found: Floats = values[order][np.minimum(places, len(order) - 1)]
     return found
+
+
+def _lost(block: Floats, group: Ints) -> float:
+    """The squares between rows and the means of their groups."""
+    sizes = np.bincount(group)
+    means = np.array([np.bincount(group, one) for one in block.T]) / sizes
+    return float(((block.T - means[:, group]) ** 2).sum())
 
 
 def _line(values: Floats, need: Ints, step: str) -> Ints:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from halfmask.errors import InputError, ParameterError
 from halfmask.masking.mask import MaskStep, MaskWords, Outcome, anything, one_column, register_mask
@@ -35,6 +36,7 @@ _OPTIMAL = 60  # values up to which the best matrix is sought: the program has t
 _BALANCED = 1e-10  # of the most frequent value: as much as rounding may part it from all others
 _SURER = 1e-9  # above a stated certainty: rounding, no more
 _CORRECT = "hm.masks.Pram(...).correct(counts) estimates the counts before the change."
+_NAME = "give the matrix as a mapping of mappings, which names them"
 _UNTOLD = (
     "The matrix follows from the counts before the change and would tell them: it stays with the "
     "controller."
@@ -57,7 +59,8 @@ class Pram(MaskStep):
     as they can such that a released value leaves nobody surer than ``certainty`` of the value
     behind it who knows the matrix, the counts of all values and nothing else of the row. A
     ``matrix`` of your own (rows from, columns to, values in ascending order, each row adding up to
-    1; or a mapping of mappings) takes the place of all that.
+    1; or a mapping of mappings, which a column with a declared order needs) takes the place of all
+    that.
     Missing stays missing.
 
     Example:
@@ -101,6 +104,11 @@ class Pram(MaskStep):
         if len(values) > _MOST:
             raise InputError(
                 f"pram: column '{self.column}' has {len(values):,} values, and may have {_MOST:,}."
+            )
+        if isinstance(self.matrix, tuple) and not _is_ascending(values):
+            raise InputError(
+                f"pram: column '{self.column}' has a declared order, so that the rows of a list "
+                f"may stand for its values in two orders: {_NAME}."
             )
         counts = np.bincount(encoded.codes, minlength=len(values))[: len(values)]
         chances = self._chances([str(one) for one in values.to_pylist()], counts.astype(float))
@@ -157,10 +165,17 @@ class Pram(MaskStep):
         """Estimate the counts before the change from those after it.
 
         Args:
-            counts: of each value in the release, in ascending order, or by value.
+            counts: of each value in the release, in ascending order, or by value in any order; of
+                every value that the column held, also 0.
 
         Raises:
-            InputError: the matrix cannot be turned back, or does not fit.
+            InputError: the matrix cannot be turned back, does not fit, or is a list and the values
+                have no order that could be known.
+
+        Example:
+            >>> step = Pram("paid", matrix=[[0.9, 0.1], [0.2, 0.8]])  # from and to <=50K, >50K
+            >>> step.correct({">50K": 152, "<=50K": 448})
+            {'>50K': 131.428571429, '<=50K': 468.571428571}
         """
         before, _ = self._turned_back(counts)
         return _as_given(counts, before)
@@ -198,16 +213,61 @@ class Pram(MaskStep):
                 "pram: an optimal matrix follows from the counts before the change, which nobody "
                 "else knows: use optimal-invariant, which keeps them, or state the matrix."
             )
-        named = isinstance(counts, dict)
-        values = [str(one) for one in counts] if named else [str(i) for i in range(len(counts))]
         after = np.array(list(counts.values()) if isinstance(counts, dict) else counts, float)
-        chances = self._chances(values, after)
+        if not isinstance(counts, dict):
+            if isinstance(self.matrix, dict):
+                raise InputError(
+                    "pram: the matrix names its values: give the counts by value, as it does."
+                )
+            chances = self._chances([str(i) for i in range(len(counts))], after)
+        elif isinstance(self.matrix, tuple):
+            chances = self._chances([str(one) for one in counts], after)
+            place = _places(list(counts), self.column)
+            chances = chances[np.ix_(place, place)]
+        else:
+            lacking = len(set(self.matrix or ()) - {str(one) for one in counts})
+            if lacking:
+                raise InputError(
+                    f"pram: the counts lack {lacking} values of the matrix: give one, also 0, for "
+                    f"every value of column '{self.column}'."
+                )
+            chances = self._chances([str(one) for one in counts], after)
         if self._is_invariant:
             return after, chances  # it keeps them in expectation
         try:
             return np.linalg.solve(chances.T, after), chances
         except np.linalg.LinAlgError:
             raise InputError("pram: the matrix cannot be turned back: keep more.") from None
+
+
+def _is_ascending(values: pa.Array) -> bool:
+    order = pc.sort_indices(values).to_numpy()
+    return bool(np.array_equal(order, np.arange(len(values))))
+
+
+def _places(names: list[Any], column: str) -> list[int]:
+    """The row of a listed matrix for each value: its place in ascending order, as in a column.
+
+    Raises:
+        InputError: values of several kinds, or texts of numbers that sort otherwise than these.
+    """
+    unknown = InputError(
+        f"pram: the order of the values of column '{column}' cannot be known from the counts, and "
+        f"the matrix is a list: {_NAME}."
+    )
+    try:
+        ordered = sorted(names)
+    except TypeError:
+        raise unknown from None
+    if all(isinstance(one, str) for one in names):
+        try:
+            numbers = [float(one) for one in ordered]
+        except ValueError:
+            numbers = []
+        if numbers != sorted(numbers):
+            raise unknown
+    place = {name: i for i, name in enumerate(ordered)}
+    return [place[name] for name in names]
 
 
 def _as_given(counts: Mapping[Any, float] | Sequence[float], figures: Floats) -> Any:
@@ -395,6 +455,7 @@ def _ordered(matrix: Any, values: Sequence[str], column: str) -> Any:
         return [[matrix[a].get(b, 0.0) for b in values] for a in values]
     if len(matrix) != len(values):
         raise InputError(
-            f"pram: the matrix has {len(matrix)} rows, and column '{column}' {len(values)} values."
+            f"pram: the matrix has {len(matrix)} rows, and column '{column}' {len(values)} values: "
+            "give a row, and a count, also 0, for each."
         )
     return matrix

@@ -197,6 +197,7 @@ class _Done:
             before, outcome.columns, outcome.removed, groups, drawn_copies(outcome.claims)
         )
         public, private = step_figures(before, after, list(outcome.columns))
+        shown: dict[str, dict[str, Any]] = public["columns"]
         if outcome.keep is not None:
             kept = pa.array(outcome.keep)
             after = after.with_schema(after.schema, after.arrow.take(kept))
@@ -217,7 +218,10 @@ class _Done:
                 "figures": public,
             }
         )
-        self.figures.append({"mask": one.name, **private})
+        columns = {n: {**found, **private["columns"].get(n, {})} for n, found in shown.items()}
+        self.figures.append(
+            {"mask": one.name, "facts": dict(outcome.facts), **private, "columns": columns}
+        )
 
 
 def randomized_columns(steps: Sequence[MaskStep]) -> list[str]:

@@ -4,7 +4,7 @@ Definition: partly synthetic: a tree cuts the people by the other columns, and a
     those of a leaf, once or m times. With q and u the estimate and its variance in each draw, the
     estimate is the mean of q, its variance mean(u) + var(q) / m, with (m - 1)(1 + mean(u) m /
     var(q))^2 degrees of freedom. Hybrid: groups of at least k people get synthetic rows that have
-    the same means and the same covariances, by a random rotation that keeps both. A node of a tree
+    the same means and the same covariances, by a random rotation that keeps both; again m times. A node of a tree
     is cut in two along one column where that explains most of what differs in the target (squares
     of ranks of numbers, Gini's index of categories), while both parts keep as many rows as asked
     for.
@@ -34,7 +34,7 @@ from halfmask.masking.mask import (
 from halfmask.masking.microaggregation import Microaggregate
 from halfmask.masking.numbers import Numbers, numbers_in
 from halfmask.models.verdict import whole_number
-from halfmask.release.doors.claims import DrawClaim
+from halfmask.release.doors.claims import CopyClaim, DrawClaim
 from halfmask.table.values import is_number
 
 if TYPE_CHECKING:
@@ -95,18 +95,11 @@ class PartlySynthetic(MaskStep):
 
     def require(self) -> None:
         """Refuse draws without end."""
-        if self.draws > _MOST:
-            raise ParameterError("draws", self.draws, f"at most {_MOST}")
+        _require_end(self.draws)
 
     def faults(self, table: Table) -> list[str]:
         """Refuse names that are taken, and columns given that never leave."""
-        taken = [
-            name
-            for column in self.columns
-            for name in copies_of(column, self.draws)
-            if name in table.arrow.column_names
-        ]
-        found = [f"there is a column '{name}' already: rename it." for name in taken[:1]]
+        found = _taken_names(table, self.columns, self.draws)
         hidden = [name for name in self.given or () if name in table.schema.private]
         return found + [
             f"column '{name}' never leaves, so nothing is drawn from it." for name in hidden
@@ -144,6 +137,18 @@ class PartlySynthetic(MaskStep):
 def copies_of(column: str, draws: int) -> tuple[str, ...]:
     """The names of the draws after the first."""
     return tuple(f"{column}_{place}" for place in range(2, draws + 1))
+
+
+def _require_end(draws: int) -> None:
+    if draws > _MOST:
+        raise ParameterError("draws", draws, f"at most {_MOST}")
+
+
+def _taken_names(table: Table, columns: Sequence[str], draws: int) -> list[str]:
+    """What is wrong with the names that further draws would have."""
+    names = [name for column in columns for name in copies_of(column, draws)]
+    taken = [name for name in names if name in table.arrow.column_names]
+    return [f"there is a column '{name}' already: rename it." for name in taken[:1]]
 
 
 def _read(table: Table, name: str) -> Numbers | Encoded:
@@ -289,14 +294,16 @@ def _put_bins(block: NDArray[np.uint8], bins: dict[str, Any], given: dict[str, A
 
 
 def draw_tables(release: MaskedRelease) -> list[pa.Table]:
-    """One table for each draw of a release by ``PartlySynthetic``, all with the same columns.
+    """One table for each draw of ``PartlySynthetic`` and ``Hybrid``, all with the same columns.
 
     Raises:
         InputError: nothing was drawn.
     """
-    steps = [step for step in release.steps if step["mask"] == PartlySynthetic.name]
+    steps = [s for s in release.steps if s["mask"] in (PartlySynthetic.name, Hybrid.name)]
     if not steps:
-        raise InputError("The release has no draws: mask it with hm.masks.PartlySynthetic.")
+        raise InputError(
+            "The release has no draws: mask it with hm.masks.PartlySynthetic or hm.masks.Hybrid."
+        )
     rows = release.to_arrow()
     copies = {name: copies_of(name, step["draws"]) for step in steps for name in step["columns"]}
     added = {name for names in copies.values() for name in names}
@@ -333,7 +340,7 @@ class CombinedEstimate:
 def combine_estimates(
     estimates: Sequence[float], variances: Sequence[float], *, level: float = 0.95
 ) -> CombinedEstimate:
-    """Combine what each draw of a partially synthetic table gives, by Reiter's rules.
+    """Combine what each draw of a partially synthetic or hybrid table gives, by Reiter's rules.
 
     Args:
         estimates: of the same quantity, one from each draw.
@@ -368,7 +375,10 @@ class Hybrid(MaskStep):
     """Replace the rows of groups of at least ``k`` people by synthetic ones.
 
     Each group keeps its means and covariances exactly, up to the rounding of whole numbers;
-    so do all rows together. Groups are those of ``Microaggregate``, people's own k included.
+    so do all rows together. Groups are those of ``Microaggregate``, people's own k included. With
+    ``draws`` above 1 the further draws, of the same groups, leave as ``age_2``, ``age_3`` beside
+    ``age``, for ``draw_tables`` and ``combine_estimates``; the more, the closer their average comes
+    to the mean of a person's group.
 
     Example:
         >>> import halfmask as hm
@@ -387,19 +397,32 @@ class Hybrid(MaskStep):
 
     columns: tuple[str, ...] | str = field(metadata=some_columns("numbers"))
     k: int = field(metadata=whole_number(_FEWEST))
+    draws: int = field(default=1, metadata=whole_number(1))
+
+    def require(self) -> None:
+        """Refuse draws without end."""
+        _require_end(self.draws)
+
+    def faults(self, table: Table) -> list[str]:
+        """Refuse names that are taken."""
+        return _taken_names(table, self.columns, self.draws)
 
     def apply(self, rows: Rows) -> Outcome:
-        """Group the rows and turn each group around its middle."""
+        """Group the rows and turn each group around its middle, once per draw."""
         grouped = Microaggregate(self.columns, self.k).grouped(rows, self.name)
         block = np.array([np.where(one.there, one.values, 0.0) for one in grouped.columns]).T
-        made = _turned(block, grouped.group, rows.random)
-        out = {}
-        for place, one in enumerate(grouped.columns):
-            there = one.there & (grouped.group >= 0)
-            out[one.name] = replace(one, there=there).back(made[:, place])
+        out: dict[str, Any] = {}
+        for draw in range(self.draws):
+            made = _turned(block, grouped.group, rows.random)
+            for place, one in enumerate(grouped.columns):
+                there = one.there & (grouped.group >= 0)
+                target = one.name if not draw else copies_of(one.name, self.draws)[draw - 1]
+                out[target] = replace(one, there=there).back(made[:, place])
+        copies = {name: copies_of(name, self.draws) for name in self.columns}
+        claims = tuple(CopyClaim(name, more) for name, more in copies.items() if more)
         sizes = np.bincount(grouped.group[grouped.group >= 0])
         facts = {"groups": len(sizes), "smallest": int(sizes.min())}
-        return Outcome(out, facts=facts, notes=grouped.notes)
+        return Outcome(out, claims=claims, facts=facts, notes=grouped.notes)
 
 
 def _turned(block: Floats, group: Ints, random: np.random.Generator) -> Floats:

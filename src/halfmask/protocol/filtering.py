@@ -217,7 +217,8 @@ def noise_words(epsilon: float) -> str:
     """What a reader must know of noise at filtering."""
     mechanism = DiscreteLaplace(round_epsilon(epsilon))
     return (
-        f"Counts carry noise of epsilon = {float(mechanism.epsilon):g}, at most "
+        f"Counts carry discrete Laplace noise of epsilon = {float(mechanism.epsilon):g} (scale "
+        f"{float(mechanism.scale):g}), at most "
         f"{mechanism.half_width(0.95):,} up or down in 95 of 100 groups; people whose own epsilon "
         "is less are counted by chance, so that counts are of a part of the people."
     )

@@ -185,6 +185,30 @@ class DrawClaim:
 
 
 @dataclass(frozen=True, slots=True)
+class CopyClaim:
+    """Claims that ``copies`` are further draws of a column, missing where it is."""
+
+    column: str
+    copies: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """What is claimed."""
+        return f"'{self.column}' has {len(self.copies):,} further draws, missing where it is"
+
+    def hold(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
+        """Demand it of every draw."""
+        if not {self.column, *self.copies} <= set(rows.arrow.column_names):
+            raise InternalError("A draw of a column does not leave.")
+        shown = pc.is_null(rows.arrow[self.column])
+        if any(not pc.is_null(rows.arrow[name]).equals(shown) for name in self.copies):
+            raise PrivacyError(
+                f"Draws of column '{self.column}' would be missing in different rows: let no other "
+                "step change a column that is drawn."
+            )
+
+
+@dataclass(frozen=True, slots=True)
 class GuardClaim:
     """Claims that no label of a column tells its person's guarded values beyond the chance p."""
 
@@ -257,7 +281,7 @@ def _on_a_line(kind: pa.DataType) -> bool:
 
 def drawn_copies(claims: Sequence[Claim]) -> dict[str, str]:
     """The further draws that steps claim, and the column that each is one of."""
-    found = [c for c in claims if isinstance(c, DrawClaim)]
+    found = [c for c in claims if isinstance(c, DrawClaim | CopyClaim)]
     return {copy: claim.column for claim in found for copy in claim.copies}
 
 
@@ -267,6 +291,7 @@ Claim = (
     | BucketClaim
     | PseudonymClaim
     | DrawClaim
+    | CopyClaim
     | GuardClaim
     | ResponseClaim
 )

@@ -76,8 +76,9 @@ class MaskedRelease(Release):
         steps: each mask with its parameters and sentence, in order; what it found and its figures
             are for the controller only.
         tables: what leaves beside the rows, by its name (the sensitive values of Anatomy).
-        figures: means, variances and correlations before and after each step. For the controller
-            only: they can give single people away, and no document holds them.
+        figures: what each step found and changed, means, variances and correlations before and
+            after it. For the controller only: they can give single people away, and no document
+            holds them.
         blanked: columns some of whose cells were blanked, so that a missing one is suppressed.
         shared: what local suppression claims, by its reading of a blank cell.
         vaults: the private files of tokens, beside which the rows are not written; no document
