@@ -4,10 +4,10 @@ Definition: partly synthetic: a tree cuts the people by the other columns, and a
     those of a leaf, once or m times. With q and u the estimate and its variance in each draw, the
     estimate is the mean of q, its variance mean(u) + var(q) / m, with (m - 1)(1 + mean(u) m /
     var(q))^2 degrees of freedom. Hybrid: groups of at least k people get synthetic rows that have
-    the same means and the same covariances, by a random rotation that keeps both; again m times. A node of a tree
-    is cut in two along one column where that explains most of what differs in the target (squares
-    of ranks of numbers, Gini's index of categories), while both parts keep as many rows as asked
-    for.
+    the same means and the same covariances, by a random rotation that keeps both, once or m times.
+    A node of a tree is cut in two along one column where that explains most of what differs in the
+    target (squares of ranks of numbers, Gini's index of categories), while both parts keep as many
+    rows as asked for.
 Source: Reiter, "Inference for partially synthetic, public use microdata sets", 2003; Reiter, "Using
     CART to generate partially synthetic public use microdata", 2005; Domingo-Ferrer and
     Gonzalez-Nicolas, "Hybrid microdata using microaggregation", 2010; Breiman, Friedman, Olshen and
