@@ -239,7 +239,7 @@ def test_best_groups_under_own_demands_lose_no_more_than_any_other():
     draw = np.random.default_rng(11)
     rows = {"a": draw.integers(0, 60, 240), "b": draw.integers(0, 40, 240),
             "k": draw.choice([2, 3, 5], 240)}  # fmt: skip
-    schema = {"columns": {"a": "quasi", "b": "quasi"}, "policies": {"k": "k"}}
+    schema = {"columns": {"a": "quasi", "b": "quasi"}, "policy": {"k": "k"}}
     people = hm.read(pa.table(rows), schema=schema)
     lost = {
         method: hm.mask(people, M.Microaggregate(["a", "b"], k=2, method=method)).steps[0]["facts"][

@@ -172,7 +172,7 @@ def findings(title: str, found: Sequence[Finding], *sections: str) -> None:
 def _line(one: Finding) -> tuple[Any, ...]:
     """What it is, both figures, and the interval where it was not counted on all rows."""
     after, value = one.after, one.sentence or "not known"
-    name = f"{one.name}{box_of(one.attacker)}"
+    name = f"{box_of(one.attacker)} {one.name}".strip()  # first, so that no line breaks within it
     name = f"{name}: {one.meaning}" if one.meaning else name
     before = figure_in_form(one.before, one.form)
     if after is None or after.value is None:
