@@ -238,6 +238,7 @@ def test_several_releases_stand_side_by_side(halfmask, sample, three, tmp_path):
     assert outcome.code == 0, outcome.err
     assert "Releases side by side" in outcome.out
     assert "plot-homogeneity" in page.read_text()
+    assert "★☆" in page.read_text(encoding="utf-8")  # what each measure is good for
     outcome = halfmask(*both, "--require", "smallest>=10", "--report", named, "--json")
     assert (outcome.code, "plot-homogeneity" in named.read_text()) == (2, True)
     found = outcome.json()

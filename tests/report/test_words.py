@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from halfmask.models.verdict import known_models
+from halfmask.report import side_by_side
 from halfmask.report.words import effort, model_words
 
 WORDS = {model.family: model.words for model in known_models()}
@@ -42,3 +45,11 @@ def test_an_unknown_model_points_to_its_documentation():
 )
 def test_the_effort_is_told_as_it_was(document, changes, part):
     assert part in effort(document | changes)
+
+
+def test_the_stars_of_measures_are_those_of_the_docs():
+    docs = Path(__file__).parents[2] / "docs" / "discrimination-rate.md"
+    told = [line for line in docs.read_text("utf-8").splitlines() if "☆" in line or "★" in line]
+    shown = [f"| {name} | {' | '.join(stars)} |" for name, stars in side_by_side.rated_measures()]
+    assert len(shown) == 8
+    assert shown == told

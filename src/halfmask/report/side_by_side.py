@@ -9,6 +9,21 @@ from halfmask.report.plots import BAR, plot
 
 _RATES = "discrimination."
 _ORIGINAL = "original"
+# What the source of the discrimination rate thinks of measures (tables 4.10 and 5.5): of so many
+# stars so many are full.
+CRITERIA = {
+    "link to a person": 2, "granularity": 3, "analytical": 2, "generality": 3, "applicable": 1,
+}  # fmt: skip
+_STARS = {
+    "k-anonymity and its family": (1, 0, 1, 1, 1),
+    "epsilon": (0, 0, 2, 0, 0),
+    "uniqueness": (2, 1, 0, 0, 1),
+    "special uniqueness": (2, 2, 0, 1, 1),
+    "record linkage: distance, interval, probabilistic": (1, 3, 0, 2, 0),
+    "other record linkage": (1, 3, 0, 3, 0),
+    "discrimination rate": (2, 3, 2, 2, 1),
+    "the same with a semantic partition": (2, 3, 2, 3, 1),
+}
 
 
 def side_by_side_summary(document: dict[str, Any]) -> str:
@@ -47,6 +62,15 @@ def attacks_scored(document: dict[str, Any]) -> list[dict[str, str]]:
         }
         for attack, attacker in ATTACKERS.items()
         if _data(document, attack)
+    ]
+
+
+def rated_measures() -> list[tuple[str, list[str]]]:
+    """Each family of measures with its stars."""
+    return [
+        (name, ["★" * full + "☆" * (of - full) for full, of in zip(given, most, strict=True)])
+        for most in [tuple(CRITERIA.values())]
+        for name, given in _STARS.items()
     ]
 
 
