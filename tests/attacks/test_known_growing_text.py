@@ -79,3 +79,19 @@ def test_a_text_is_cut_before_its_case_is_changed(engine: str, changed: str) -> 
     sql = f"SELECT SUM(LENGTH({changed})) AS n FROM people GUARANTEE k = 3"
     answer = hm.query(pa.table({"code": texts}), sql, engine=engine)
     assert answer.to_arrow()["n"].to_pylist() == [3 * (1 << 20) + 18]
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "reference"])
+@pytest.mark.parametrize(
+    "read", ["CAST(code AS BIGINT)", "CASE WHEN CAST(code AS BOOLEAN) THEN 1 ELSE 0 END"]
+)
+def test_a_text_is_cut_before_it_is_read(engine: str, read: str) -> None:
+    """What one text of hundreds of megabytes costs, or fails by, would tell whose it is."""
+    import pyarrow as pa
+
+    import halfmask as hm
+
+    texts = ["1" + " " * (1 << 20) + "no number", "1", "1"] * 3
+    sql = f"SELECT SUM({read}) AS n FROM people GUARANTEE k = 3"
+    answer = hm.query(pa.table({"code": texts}), sql, engine=engine)
+    assert answer.to_arrow()["n"].to_pylist() == [9]

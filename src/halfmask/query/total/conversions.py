@@ -144,7 +144,7 @@ def _between(node: exp.Expr) -> exp.Expr:
 
 
 MOST_CHARACTERS = 1_000  # of a text that was put together
-MOST_CASED = 1 << 20  # of a text whose case is changed
+MOST_CASED = 1 << 20  # of a text whose case is changed, or that is read as a number or a date
 MOST_WRITTEN = 100  # characters that one of a text may be replaced by
 MOST_WILDCARDS = 2  # before the end of a pattern, so that a text is compared in few steps
 MOMENT = exp.DataType.build("timestamp", dialect="duckdb")
@@ -288,7 +288,7 @@ def _spelled(target: str, to: exp.DataType, **known: int | bool) -> Callable[[Ty
 
 
 def _where_spelled(found: Typed, spelling: str, to: exp.DataType) -> exp.Expr:
-    text = exp.Trim(this=found.node)
+    text = exp.Trim(this=_cut(found.node, MOST_CASED))
     pattern = exp.Literal.string(f"^{spelling}$")
     matches = exp.Paren(this=exp.RegexpLike(this=text, expression=pattern))
     return exp.cast(guard(matches, text), to)
@@ -296,7 +296,7 @@ def _where_spelled(found: Typed, spelling: str, to: exp.DataType) -> exp.Expr:
 
 def _is_true(found: Typed) -> Typed:
     case = exp.Case()
-    text = exp.Lower(this=exp.Trim(this=found.node))
+    text = exp.Lower(this=exp.Trim(this=_cut(found.node, MOST_CASED)))
     for words, value in ((_TRUE, exp.true()), (_FALSE, exp.false())):
         listed = [exp.Literal.string(word) for word in words]
         case = case.when(exp.In(this=text, expressions=listed), value)
