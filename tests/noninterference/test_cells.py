@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 from effort import THOROUGH
+from questions import Grammar, Source
 
 from halfmask.errors import HalfmaskError
 from halfmask.protocol.commons import Terms, commons_from
@@ -31,6 +33,9 @@ COMMONS = commons_from(
                     },
                     "salary": {"type": "integer", "role": "sensitive"},
                     "kwh": {"type": "float", "role": "sensitive"},
+                    "code": {"type": "text", "role": "sensitive"},
+                    "seen": {"type": "date", "role": "sensitive"},
+                    "flag": {"type": "boolean", "role": "sensitive"},
                 }
             }
         }
@@ -38,6 +43,13 @@ COMMONS = commons_from(
 )
 TERMS = Terms(partition=16, frame=16, room=256)
 PLANTED = 7
+SPOKEN_OF = Source(
+    "",
+    "people",
+    {"number": ("salary", "kwh"), "text": ("code",), "date": ("seen",), "truth": ("flag",)},
+    {"number": ("age",), "text": ("city",)},
+    bound=False,
+)
 
 
 def people(seed: int) -> dict[str, list[Any]]:
@@ -48,6 +60,9 @@ def people(seed: int) -> dict[str, list[Any]]:
         "city": [r.choice("xyz") for _ in range(n)],
         "salary": [r.randrange(1000, 5000) for _ in range(n)],
         "kwh": [r.randrange(4000) / 8 for _ in range(n)],
+        "code": [r.choice(["12", "7", "1e3", "x7", ""]) for _ in range(n)],
+        "seen": [date(2020, 1, 1) + timedelta(r.randrange(900)) for _ in range(n)],
+        "flag": [r.random() < 0.5 for _ in range(n)],
         "k": [UNMEETABLE if i == PLANTED else r.choice([1, 2, 3, 9]) for i in range(n)],
         "l": [1] * n,
     }
@@ -57,7 +72,10 @@ VALUES: dict[str, list[Any]] = {
     "age": [20, 59, None, 0, -(2**63), 2**63 - 1],
     "city": ["x", "y", "z", None, "nowhere"],
     "salary": [1000, 0, None, 2**63 - 1, -(2**63)],
-    "kwh": [1.0, float("nan"), float("inf"), -1e308, None],
+    "kwh": [1.0, float("nan"), float("inf"), -1e308, 5e-324, None],
+    "code": ["1e400", "999999999999999999999", "nan", "a" * 70_000, None],
+    "seen": [date(1, 1, 1), date(9999, 12, 31), None],
+    "flag": [True, False, None],
 }
 
 
@@ -84,12 +102,16 @@ def question(seed: int) -> str:
         "COUNT(DISTINCT salary)",
     ]
     shown = [*keys, *(f"{f} AS x{i}" for i, f in enumerate(r.sample(figures, r.choice([1, 2]))))]
+    grammar = Grammar(None, seed)
+    figures += [f"{r.choice(['SUM', 'AVG', 'MAX'])}({grammar._number(SPOKEN_OF, 2)})"] * 4
     conditions = [
         "",
         "",
         "WHERE salary > 1500",
         "WHERE age > 30 AND city <> 'z'",
         "WHERE kwh / 2 < 99",
+        f"WHERE {grammar._condition(SPOKEN_OF, 2)}",
+        f"WHERE {grammar._condition(SPOKEN_OF, 2)}",
     ]
     steps = {"age": ["age -> 10", "age -> 20", "age -> del"], "city": ["city -> up", "city -> del"]}
     chain, k = "GUARANTEE k = 3", 3
