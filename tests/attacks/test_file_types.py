@@ -6,6 +6,8 @@ refused, and at the types of its columns. A file's columns are read as what all 
 
 from __future__ import annotations
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import halfmask as hm
@@ -118,3 +120,15 @@ def test_figures_are_those_of_the_values(tmp_path):
     found = hm.query(table, sql, epsilon=1e6, domains=DOMAINS, insist=True).to_arrow().to_pylist()
     assert (found[0]["n"], found[0]["c"]) == (91, 90)
     assert found[0]["s"] == pytest.approx(30 * (34 + 41 + 55), abs=0.01)
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "reference"])
+def test_one_large_number_changes_no_type_of_other_rows(engine: str) -> None:
+    seen = []
+    for salary in (2_000, 2**63 - 1):
+        rows = {"city": ["a"] * 3 + ["b"] * 3, "salary": [salary, 5, 6, 1, 2, 3]}
+        sql = "SELECT city, SUM(salary) AS n FROM people GROUP BY city GUARANTEE k = 3"
+        answer = hm.query(pa.table(rows), sql, engine=engine).to_arrow()
+        seen.append((answer.schema, answer.filter(pc.equal(answer["city"], "b")).to_pylist()))
+    assert seen[0] == seen[1]
+    assert seen[0][1][0]["n"] == 6

@@ -7,6 +7,7 @@ is known which group goes where.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -221,12 +222,12 @@ def _settled(column: pa.Array) -> pa.Array:
 
 
 def _whole(column: pa.Array) -> pa.Array:
-    """Whole sums leave as 64-bit numbers where they fit, else as decimals."""
+    """Whole sums as 64-bit numbers; empty beyond, since another type would show in every row."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     if not pa.types.is_decimal(column.type):
         return column
-    try:
-        return column.cast(pa.int64())
-    except pa.ArrowInvalid:
-        return column
+    least, most = (pa.scalar(Decimal(end), column.type) for end in (-(1 << 63), (1 << 63) - 1))
+    fits = pc.and_(pc.greater_equal(column, least), pc.less_equal(column, most))
+    return pc.if_else(fits, column, pa.scalar(None, column.type)).cast(pa.int64())
