@@ -48,6 +48,8 @@ def test_rows_that_are_nobodys_count_as_one_person_as_in_every_release():
     release = hm.mask(people, hm.masks.Suppress("v", rare=2), models=[])
     assert Counter(release.to_arrow()["v"].to_pylist()) == {1: 2, None: 3}
     assert (release.risk.smallest, release.risk.prosecutor) == (1, 1.0)
-    # Three rows of one person at most: two people are sure to be among six rows only.
-    with pytest.raises(hm.HalfmaskError, match="microaggregate: no group of 2 people"):
-        hm.mask(people, hm.masks.Microaggregate("v", k=2))
+    # Nobody's rows cannot be a group of two people without the others.
+    release = hm.mask(people, hm.masks.Microaggregate("v", k=2))
+    assert release.steps[0]["facts"]["groups"] == 1
+    with pytest.raises(hm.HalfmaskError, match="microaggregate: no group of 4 people"):
+        hm.mask(people, hm.masks.Microaggregate("v", k=4))

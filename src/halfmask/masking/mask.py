@@ -20,6 +20,7 @@ import pyarrow as pa
 from halfmask.errors import InputError, InternalError, ParameterError, SchemaError
 from halfmask.models.verdict import Parameter
 from halfmask.table.columns import Column, quote_names
+from halfmask.table.demands import leaving_columns, resolve
 from halfmask.table.values import is_number, is_text
 
 if TYPE_CHECKING:
@@ -93,12 +94,14 @@ class Rows:
         original: the rows before the first step, of the same people in the same order; randomized
             answers stand in place of the true ones, which no other step sees.
         sampler: the exact source of noise behind a promise.
+        keeps_demands: whether people's own demands count; else they are set aside.
     """
 
     table: Table
     random: np.random.Generator
     original: Table
     sampler: Sampler
+    keeps_demands: bool = True
 
     def __len__(self) -> int:
         return len(self.table)
@@ -110,6 +113,16 @@ class Rows:
             return np.arange(len(self.table)), len(self.table)
         encoded = self.table.encode(person)
         return encoded.codes.astype(np.int64), len(encoded.values)
+
+    def people_needed(self, k: int) -> NDArray[np.int64]:
+        """Per row, how many people must share what it shows: k, or more where its person asks."""
+        asked = np.full(len(self.table), float(k))
+        if self.keeps_demands:
+            asked = np.fmax(
+                resolve(self.table, "k", leaving_columns(self.table.schema, "k")), asked
+            )
+        whole: NDArray[np.int64] = np.ceil(asked).astype(np.int64)
+        return whole
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -118,7 +118,7 @@ def mask(
     if demands == "keep":
         leave_out_unmet(table, promises, 0, _REMEDY)  # alike, whatever these people hold
     sampler = Sampler() if seed is None else Sampler(random.bytes)
-    done = _applied(table, chosen, random, sampler)
+    done = _applied(table, chosen, random, sampler, demands)
     _require_kept(done, table, promises, len(promises) - named)
     linked = linkage_rate(table, done.rows, done.source, random)
     notes = [*done.notes, *_notes(promises, seed, randomized, done.claims)]
@@ -240,7 +240,11 @@ def randomized_columns(steps: Sequence[MaskStep]) -> list[str]:
 
 
 def _applied(
-    table: Table, steps: Sequence[MaskStep], random: np.random.Generator, sampler: Sampler
+    table: Table,
+    steps: Sequence[MaskStep],
+    random: np.random.Generator,
+    sampler: Sampler,
+    demands: DemandsChoice,
 ) -> _Done:
     done, seen = _Done(table), table
     for one in steps:
@@ -248,7 +252,7 @@ def _applied(
         original = seen
         if len(done.source) < len(seen):
             original = seen.with_schema(seen.schema, seen.arrow.take(pa.array(done.source)))
-        outcome = one.apply(Rows(done.rows, random, original, sampler))
+        outcome = one.apply(Rows(done.rows, random, original, sampler, demands == "keep"))
         if isinstance(one, Randomize):
             seen = with_columns(seen, outcome.columns)
         done.add(one, outcome)
