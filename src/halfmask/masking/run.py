@@ -20,6 +20,7 @@ from halfmask.masking.mask import (
     with_columns,
 )
 from halfmask.masking.response import Randomize
+from halfmask.models.check import stated_models
 from halfmask.models.needs import (
     leave_out_unmet,
     prepare,
@@ -338,12 +339,34 @@ def read_like(path: str | PathLike[str]) -> tuple[MaskStep, ...]:
     Raises:
         InputError: the file is no such report, or a step had a secret key that it does not hold.
     """
-    file, document = Path(path), read_document(path, "release")
-    known = isinstance(document, dict) and str(document.get("format", "")).startswith(FORMAT)
-    if not known or not isinstance(document.get("steps"), list):
-        raise InputError(f"{str(file)!r} is no report of a masked release: give its .json report.")
+    document = _masked_document(path)
     told = ("sentence", "protects", "open", "changes", "facts", "figures", "told")
     return tuple(
         step_from_dict({name: value for name, value in step.items() if name not in told})
         for step in document["steps"]
     )
+
+
+def read_like_models(path: str | PathLike[str]) -> tuple[Model, ...]:
+    """The promises of an earlier release, from its JSON report; people's own demands are not its.
+
+    Raises:
+        InputError: the file is no such report, or a promise in it cannot be read.
+    """
+    entries = _masked_document(path).get("models", [])
+    found = stated_models(entries)
+    if len(found) < len(entries):  # a list, or it was refused
+        raise InputError(
+            "A promise of that release cannot be read from its report: name the promises for "
+            "these rows."
+        )
+    return tuple(one for one in found if not one.policy)
+
+
+def _masked_document(path: str | PathLike[str]) -> dict[str, Any]:
+    file, document = Path(path), read_document(path, "release")
+    known = isinstance(document, dict) and str(document.get("format", "")).startswith(FORMAT)
+    steps = document.get("steps") if known else None
+    if not isinstance(steps, list) or not all(isinstance(one, dict) for one in steps):
+        raise InputError(f"{str(file)!r} is no report of a masked release: give its .json report.")
+    return document
