@@ -181,7 +181,7 @@ def test_what_a_step_found_is_told_to_the_controller_and_in_no_document(
 
 def test_like_repeats_the_promises_of_the_release(tmp_path):
     rows = ["id,age", *(f"p{n},{20 + n // 4}" for n in range(12))]
-    for name, more in (("a.csv", []), ("b.csv", ["q,70"])):
+    for name, more in (("a.csv", []), ("b.csv", ["q,70", "r,70"])):
         (tmp_path / name).write_text("\n".join([*rows, *more]) + "\n", encoding="utf-8")
     (tmp_path / "s.toml").write_text(
         '[table]\nperson = "id"\n[columns.age]\nrole = "quasi"\nkind = "numeric"\n', "utf-8"
