@@ -197,6 +197,5 @@ def test_like_repeats_the_promises_of_the_release(tmp_path):
     assert masked("a.csv", "p.csv", "--like", report) == 0
     assert masked("b.csv", "q.csv", "--like", report) == 2
     assert not (tmp_path / "q.csv").exists()
-    assert (
-        masked("b.csv", "q.csv", "--like", report, "--k", "1") == 0
-    )  # named, it takes their place
+    other = ("--k", "2")  # takes their place
+    assert masked("b.csv", "q.csv", "--like", report, *other) == 0
