@@ -107,6 +107,15 @@ def test_a_damaged_promise_is_not_passed_over(tmp_path, models):
         read_like_models(file)
 
 
+@pytest.mark.parametrize("secret", ["key", "key_file", "key-file", "vault"])
+def test_a_report_that_brings_a_key_is_not_believed(tmp_path, secret):
+    step = {"mask": "pseudonym", "column": "id", secret: "known to who wrote the report"}
+    file = tmp_path / "report.json"
+    file.write_text(json.dumps({"format": "halfmask.masked/1", "steps": [step]}), "utf-8")
+    with pytest.raises(hm.errors.InputError, match="state the steps themselves"):
+        read_like(file)
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -371,10 +371,7 @@ def step_from_dict(given: Mapping[str, Any]) -> MaskStep:
     rest = dict(given)
     mask = _mask_named(rest.pop("mask", None))
     if "secrets" in rest:
-        raise InputError(
-            f"{mask.name} had a key or vault, which its release does not tell: state the steps "
-            "themselves, with it."
-        )
+        raise _secret_untold(mask)
     known = {one.name for one, _ in mask_parameters(mask)}
     unknown = [name for name in rest if name.replace("-", "_") not in known]
     if unknown:
@@ -382,6 +379,25 @@ def step_from_dict(given: Mapping[str, Any]) -> MaskStep:
             f"{mask.name} takes no {unknown[0]!r}; it takes {', '.join(sorted(known))}."
         )
     return _made(mask, {name.replace("-", "_"): _tupled(value) for name, value in rest.items()})
+
+
+def step_from_report(given: Mapping[str, Any]) -> MaskStep:
+    """The mask that the report of a release tells; a report that brings a secret is not believed.
+
+    No report of ours does: whoever put a key or the place of one there would know all tokens.
+    """
+    mask = _mask_named(given.get("mask"))
+    secrets = {one.name for one, _ in mask_parameters(mask) if one.metadata.get("secret")}
+    if any(name.replace("-", "_") in secrets for name in given):
+        raise _secret_untold(mask)
+    return step_from_dict(given)
+
+
+def _secret_untold(mask: type[MaskStep]) -> InputError:
+    return InputError(
+        f"{mask.name} had a key or vault, which its release does not tell: state the steps "
+        "themselves, with it."
+    )
 
 
 def _tupled(value: Any) -> Any:

@@ -16,7 +16,7 @@ from halfmask.masking.mask import (
     Rows,
     read_steps,
     require_fit,
-    step_from_dict,
+    step_from_report,
     with_columns,
 )
 from halfmask.masking.response import Randomize
@@ -342,7 +342,7 @@ def read_like(path: str | PathLike[str]) -> tuple[MaskStep, ...]:
     document = _masked_document(path)
     told = ("sentence", "protects", "open", "changes", "facts", "figures", "told")
     return tuple(
-        step_from_dict({name: value for name, value in step.items() if name not in told})
+        step_from_report({name: value for name, value in step.items() if name not in told})
         for step in document["steps"]
     )
 
