@@ -97,7 +97,7 @@ def mask_command(file: str, output: str | None, as_json: bool, **given: Any) -> 
         raise click.UsageError(f"--map draws the areas of one cloak, and {which}.")
     models = read_models(given, mark="--", population=population_of(given), needed=False)
     if given["like"] and not models:
-        models = read_like_models(given["like"])
+        models = list(read_like_models(given["like"]))
     settings = {"models": models, "seed": given["seed"], **demand_settings(given)}
     with show.show_working("Masking"):
         release = mask(table, *steps, **settings)

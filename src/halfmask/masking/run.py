@@ -364,9 +364,11 @@ def read_like_models(path: str | PathLike[str]) -> tuple[Model, ...]:
 
 
 def _masked_document(path: str | PathLike[str]) -> dict[str, Any]:
-    file, document = Path(path), read_document(path, "release")
+    file = Path(path)
+    document: Any = read_document(path, "release")
     known = isinstance(document, dict) and str(document.get("format", "")).startswith(FORMAT)
     steps = document.get("steps") if known else None
     if not isinstance(steps, list) or not all(isinstance(one, dict) for one in steps):
         raise InputError(f"{str(file)!r} is no report of a masked release: give its .json report.")
-    return document
+    found: dict[str, Any] = document
+    return found
