@@ -114,6 +114,15 @@ class Rows:
         encoded = self.table.encode(person)
         return encoded.codes.astype(np.int64), len(encoded.values)
 
+    def people_sharing(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Per row, how many different people have its number, from 0."""
+        owner, people = self.people()
+        held = ids
+        if people < len(ids):
+            held = np.unique(ids * people + owner) // people
+        found: NDArray[np.int64] = np.bincount(held)[ids]
+        return found
+
     def people_needed(self, k: int) -> NDArray[np.int64]:
         """Per row, how many people must share what it shows: k, or more where its person asks."""
         asked = np.full(len(self.table), float(k))

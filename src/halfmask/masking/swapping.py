@@ -162,10 +162,11 @@ class RecordSwap(MaskStep):
         return Outcome(swapped, facts=facts, notes=notes)
 
     def _homes(self, rows: Rows) -> tuple[Ints, int]:
-        """The household of each row; a missing one is of its own."""
-        if self.household is None:
+        """The household of each row, or its person; where none is named the row is its own."""
+        unit = self.household or rows.table.schema.person
+        if unit is None:
             return rows.people()
-        encoded = rows.table.encode(self.household)
+        encoded = rows.table.encode(unit)
         codes, known = encoded.codes.astype(np.int64), len(encoded.values.drop_null())
         alone = codes >= known
         codes[alone] = known + np.arange(np.count_nonzero(alone))
@@ -183,8 +184,8 @@ class RecordSwap(MaskStep):
         found = np.full(households, -1, np.int8)
         for depth in range(len(levels) - 1, -1, -1):
             pairs = keys * (levels[depth].max(initial=0) + 1) + levels[depth]
-            ids, counts = number_keys(pairs.astype(np.uint64))
-            rare = counts[ids] < self.k
+            ids, _ = number_keys(pairs.astype(np.uint64))
+            rare = rows.people_sharing(ids) < self.k
             found[np.unique(home[rare])] = depth
         return found
 
