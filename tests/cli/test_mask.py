@@ -177,3 +177,25 @@ def test_what_a_step_found_is_told_to_the_controller_and_in_no_document(
     assert step["facts"]["gap"] == 0
     assert step["columns"]["job"] == {"changed": 0.3, "shares_moved": pytest.approx(0.3)}
     assert step["columns"]["age"]["missing"] == [0, 3]
+
+
+def test_like_repeats_the_promises_of_the_release(tmp_path):
+    rows = ["id,age", *(f"p{n},{20 + n // 4}" for n in range(12))]
+    for name, more in (("a.csv", []), ("b.csv", ["q,70", "r,70"])):
+        (tmp_path / name).write_text("\n".join([*rows, *more]) + "\n", encoding="utf-8")
+    (tmp_path / "s.toml").write_text(
+        '[table]\nperson = "id"\n[columns.age]\nrole = "quasi"\nkind = "numeric"\n', "utf-8"
+    )
+    report = str(tmp_path / "r.json")
+
+    def masked(file, out, *more):
+        schema = ["--schema", str(tmp_path / "s.toml"), "-o", str(tmp_path / out)]
+        return shell("mask", str(tmp_path / file), *schema, *more)
+
+    step = ["--step", "round age base=1"]
+    assert masked("a.csv", "o.csv", *step, "--k", "4", "--report", report) == 0
+    assert masked("a.csv", "p.csv", "--like", report) == 0
+    assert masked("b.csv", "q.csv", "--like", report) == 2
+    assert not (tmp_path / "q.csv").exists()
+    other = ("--k", "2")  # takes their place
+    assert masked("b.csv", "q.csv", "--like", report, *other) == 0

@@ -48,6 +48,39 @@ def test_rows_that_are_nobodys_count_as_one_person_as_in_every_release():
     release = hm.mask(people, hm.masks.Suppress("v", rare=2), models=[])
     assert Counter(release.to_arrow()["v"].to_pylist()) == {1: 2, None: 3}
     assert (release.risk.smallest, release.risk.prosecutor) == (1, 1.0)
-    # Three rows of one person at most: two people are sure to be among six rows only.
-    with pytest.raises(hm.HalfmaskError, match="microaggregate: no group of 2 people"):
-        hm.mask(people, hm.masks.Microaggregate("v", k=2))
+    # Nobody's rows cannot be a group of two people without the others.
+    release = hm.mask(people, hm.masks.Microaggregate("v", k=2))
+    assert release.steps[0]["facts"]["groups"] == 1
+    with pytest.raises(hm.HalfmaskError, match="microaggregate: no group of 4 people"):
+        hm.mask(people, hm.masks.Microaggregate("v", k=4))
+
+
+def test_who_stands_out_is_counted_in_people():
+    # "x" has three rows alike and is alone all the same.
+    rows = {"id": ["x"] * 3 + [f"p{i}" for i in range(20)], "job": ["z"] * 3 + ["a"] * 20}
+    rows["town"] = ["t", "t", "t"] + ["t", "u"] * 10
+    quasi = dict.fromkeys(("job", "town"), "quasi")
+    people = hm.read(rows, schema={"table": {"person": "id"}, "columns": quasi})
+    swapped = hm.mask(people, M.RecordSwap("town", share=0, k=2, risk="job")).steps[0]["facts"]
+    assert swapped["standing_out_share"] == pytest.approx(1 / 21)
+    assert hm.mask(people, M.Massc(k=2, columns="job")).steps[0]["facts"]["strata"] == [20, 0, 1]
+
+
+def test_nobodys_rows_are_swapped_each_for_itself():
+    # As one household of eight they would find no partner, and stay where they stand out.
+    rows = {"id": [None] * 8 + [f"p{i}" for i in range(8)], "town": ["t", "u"] * 8}
+    rows["job"] = [f"j{i}" for i in range(16)]
+    quasi = dict.fromkeys(("job", "town"), "quasi")
+    people = hm.read(rows, schema={"table": {"person": "id"}, "columns": quasi})
+    facts = hm.mask(people, M.RecordSwap("town", k=2, risk="job")).steps[0]["facts"]
+    assert (facts["swapped_share"], facts["left_standing_out"]) == (1.0, 0)
+
+
+@pytest.mark.parametrize("mask", [M.Anatomy, M.Bucketize])
+def test_groups_say_that_they_count_rows_whatever_the_rows(mask):
+    for ids in (list("abcd"), list("aacd")):
+        rows = {"id": ids, "q": [1, 2, 3, 4], "ill": ["x", "y", "x", "y"]}
+        columns = {"q": "quasi", "ill": "sensitive"}
+        people = hm.read(rows, schema={"table": {"person": "id"}, "columns": columns})
+        (note,) = [one for one in hm.mask(people, mask("ill", l=2)).notes if "counts rows" in one]
+        assert note.startswith(mask.name)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import re
+from collections import Counter
 from datetime import date
 from html import unescape
 
@@ -15,6 +17,7 @@ import pytest
 import halfmask as hm
 from halfmask.errors import InputError, ParameterError, SchemaError, UnsatisfiableError
 from halfmask.masking.mask import known_masks, metavar, read_step
+from halfmask.masking.pseudonyms import vault_tokens
 from halfmask.masking.run import read_like
 
 KEY = b"sixteen bytes ok"
@@ -216,6 +219,38 @@ def test_bad_parameters_are_refused(mask, words):
 def test_a_mask_on_the_wrong_column_is_refused(people, mask, words):
     with pytest.raises(InputError, match=words):
         hm.mask(people, mask)
+
+
+@pytest.mark.parametrize("matrix", [[], {}, {"a": 1}, {"a": [1]}, 5, "abc"])
+def test_what_is_no_matrix_is_refused(matrix):
+    with pytest.raises(InputError, match=r"matrix = .* rows of probabilities"):
+        M.Pram("job", matrix=matrix)
+
+
+@pytest.mark.parametrize("held", ["a", "c"])
+def test_a_matrix_may_name_values_that_no_row_holds(held):
+    # Serving or refusing would tell whether anybody holds them.
+    swap = {"a": {"b": 1.0}, "b": {"a": 1.0}, "c": {"c": 1.0}}
+    people = hm.read({"job": [held, "b", None]}, schema={"job": "quasi"})
+    shown = hm.mask(people, M.Pram("job", matrix=swap)).to_arrow()["job"].to_pylist()
+    assert Counter(shown) == Counter(["b" if held == "a" else "c", "a", None])
+    numbers = hm.read({"n": [1, 2]}, schema={"n": "quasi"})
+    with pytest.raises(InputError, match="cannot hold"):
+        hm.mask(numbers, M.Pram("n", matrix={"1": {"1": 1}, "2": {"2": 1}, "x": {"x": 1}}))
+    more = M.Pram("n", matrix={"1": {"3": 1}, "2": {"2": 1}, "3": {"1": 1}})
+    assert sorted(hm.mask(numbers, more).to_arrow()["n"].to_pylist()) == [2, 3]
+
+
+@pytest.mark.parametrize("content", ["[" * 100_000, None])
+def test_a_vault_that_is_no_file_of_tokens_is_refused(tmp_path, content):
+    place = tmp_path / "vault.json"
+    if content is None:
+        os.mkfifo(place, 0o600)  # reading it would wait for ever
+    else:
+        place.write_text(content, encoding="utf-8")
+        place.chmod(0o600)
+    with pytest.raises(InputError, match=r"no vault of tokens|no file"):
+        vault_tokens(place, "id", pa.array(["a"]))
 
 
 def test_dates_outside_the_calendar_are_refused():

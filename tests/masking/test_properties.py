@@ -52,6 +52,40 @@ def test_microaggregation_of_one_column_is_optimal(values, k):
     assert min(counts.values()) >= k
 
 
+@given(st.lists(st.integers(0, 5), min_size=4, max_size=8), st.integers(2, 3))
+def test_microaggregation_of_several_rows_a_person_counts_people(owners, k):
+    values = [place * place for place in range(len(owners))]
+    people = hm.read(
+        {"id": [f"p{one}" for one in owners], "v": values},
+        schema={"table": {"person": "id"}, "columns": {"v": "quasi"}},
+    )
+    best = np.inf
+    for count in range(len(owners)):
+        for cuts in combinations(range(1, len(owners)), count):
+            parts = [slice(a, b) for a, b in pairwise((0, *cuts, len(owners)))]
+            if all(len(set(owners[part])) >= k for part in parts):
+                best = min(best, loss([values[part] for part in parts]))
+    if len(set(owners)) < k:
+        with pytest.raises(hm.errors.UnsatisfiableError, match="microaggregate"):
+            hm.mask(people, M.Microaggregate("v", k=k))
+        return
+    lost = hm.mask(people, M.Microaggregate("v", k=k)).steps[0]["facts"]["variance_lost"]
+    assert lost == pytest.approx(best / loss([values]), abs=1e-5)
+
+
+def test_groups_of_several_columns_hold_k_people_and_few_rows_more():
+    draw = np.random.default_rng(3)
+    owners = [None if one < 4 else f"p{one}" for one in draw.integers(0, 120, 300)]
+    people = hm.read(
+        {"id": owners, "a": draw.normal(size=300).tolist(), "b": draw.normal(size=300).tolist()},
+        schema={"table": {"person": "id"}, "columns": {"a": "quasi", "b": "quasi"}},
+    )
+    for method in ("best", "v-mdav"):
+        step = M.Microaggregate(["a", "b"], k=4, method=method)
+        release = hm.mask(people, step, models=[hm.KAnonymity(4)])  # counts people
+        assert release.steps[0]["facts"]["groups"] > 50  # k times the most rows would give 7
+
+
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 3)), min_size=4, max_size=8))
 def test_microaggregation_keeps_own_demands_optimally(pairs):
     values, own = (list(one) for one in zip(*pairs, strict=True))
@@ -288,6 +322,18 @@ def test_shuffling_keeps_how_a_column_goes_with_another():
     assert after == pytest.approx(before, abs=0.03)
 
 
+def test_shuffling_learns_nothing_from_missing_values():
+    draw = np.random.default_rng(1)
+    age = draw.normal(50, 10, 10_000)
+    pay = age + draw.normal(0, 5, 10_000)
+    there = draw.random(10_000) < 0.5
+    people = table(age=age.tolist(), pay=[v if t else None for v, t in zip(pay, there)])  # noqa: B905
+    rows = hm.mask(people, M.Shuffle("pay"), seed=9).to_arrow().drop_null()
+    before = np.corrcoef(age[there], pay[there])[0, 1]
+    after = np.corrcoef(rows["age"].to_numpy(), rows["pay"].to_numpy())[0, 1]
+    assert after == pytest.approx(before, abs=0.02)
+
+
 def test_top_coding_counts_everybody_once():
     people = hm.read(
         {"id": ["a"] * 8 + ["b", "c"], "v": [1, 2, 3, 4, 5, 6, 7, 100, 50, 9]},
@@ -295,6 +341,41 @@ def test_top_coding_counts_everybody_once():
     )
     found = hm.mask(people, M.TopCode("v", share=0.34)).to_arrow()["v"].to_pylist()
     assert sorted(found)[-2:] == [50, 50]
+
+
+@pytest.mark.parametrize("held", ["low", "mid"])
+def test_a_threshold_of_an_ordinal_column_need_not_be_held(held):
+    # Serving or refusing would tell whether anybody holds it.
+    people = hm.read(
+        {"grade": [held, "high", "top"]},
+        schema={"columns": {"grade": {"role": "quasi", "order": ["low", "mid", "high", "top"]}}},
+    )
+    coded = hm.mask(people, M.TopCode("grade", value="mid")).to_arrow()["grade"].to_pylist()
+    assert sorted(coded) == sorted([held, "mid", "mid"])
+    with pytest.raises(ParameterError, match="declared order of 'grade'"):
+        hm.mask(people, M.TopCode("grade", value="none"))
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        M.Microaggregate("x", k=2),
+        M.Microaggregate(["x", "y"], k=2),
+        M.Hybrid("x", k=3),
+        M.Cloak("x", longitude="y", k=2),
+        M.Cloak("x", longitude="y", k=2, method="grid"),
+    ],
+    ids=lambda step: f"{step.name}-{getattr(step, 'method', '')}{len(step.changes)}",
+)
+def test_demands_that_are_set_aside_change_nothing(step):
+    found = []
+    for own in (1, 4, 10**6):
+        people = hm.read(
+            {"x": [1.0, 2, 3, 4, 50, 51, 52], "y": [5.0, 2, 3, 1, 9, 8, 7], "k_i": [own, *[1] * 6]},
+            schema={"policy": {"k": "k_i"}, "columns": {"x": "quasi", "y": "quasi"}},
+        )
+        found.append(hm.mask(people, step, demands="ignore", seed=1).to_arrow().to_pylist())
+    assert found[0] == found[1] == found[2]
 
 
 def test_ordinal_columns_are_coded_and_aggregated_in_their_order():

@@ -11,7 +11,7 @@ import pytest
 
 import halfmask as hm
 from halfmask.errors import InternalError, PrivacyError, UnsatisfiableError
-from halfmask.masking.run import read_like
+from halfmask.masking.run import read_like, read_like_models
 from halfmask.release import seal
 from halfmask.release.candidate import MaskedCandidate
 from halfmask.release.doors.claims import PseudonymClaim
@@ -97,7 +97,35 @@ def test_steps_run_in_order_and_are_repeated_on_new_rows(tmp_path):
     assert max(again.to_arrow()["age"].to_pylist()) == 24
 
 
-@pytest.mark.parametrize("text", ["{}", "[]", "no json", '{"format": "halfmask.release/1"}'])
+@pytest.mark.parametrize(
+    "models", ["null", "[1]", '[{"model": "k-anonymity"}]', '{"k": 3}', '["k"]']
+)
+def test_a_damaged_promise_is_not_passed_over(tmp_path, models):
+    file = tmp_path / "report.json"
+    file.write_text(f'{{"format": "halfmask.masked/1", "steps": [], "models": {models}}}', "utf-8")
+    with pytest.raises(hm.errors.InputError):
+        read_like_models(file)
+
+
+@pytest.mark.parametrize("secret", ["key", "key_file", "key-file", "vault"])
+def test_a_report_that_brings_a_key_is_not_believed(tmp_path, secret):
+    step = {"mask": "pseudonym", "column": "id", secret: "known to who wrote the report"}
+    file = tmp_path / "report.json"
+    file.write_text(json.dumps({"format": "halfmask.masked/1", "steps": [step]}), "utf-8")
+    with pytest.raises(hm.errors.InputError, match="state the steps themselves"):
+        read_like(file)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"format": "halfmask.masked/1", "steps": [1]}',
+        "{}",
+        "[]",
+        "no json",
+        '{"format": "halfmask.release/1"}',
+    ],
+)
 def test_only_a_report_of_a_masked_release_is_repeated(tmp_path, text):
     file = tmp_path / "other.json"
     file.write_text(text, encoding="utf-8")

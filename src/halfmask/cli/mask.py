@@ -52,7 +52,9 @@ class MaskCommand(PromiseCommand):
 @click.command("mask", cls=MaskCommand)
 @source
 @click.option("--step", "steps", multiple=True, metavar="MASK", help="A step, in order; see below.")
-@click.option("--like", type=click.Path(), help="Repeat the steps of a release: its .json report.")
+@click.option(
+    "--like", type=click.Path(), help="Repeat a release's steps and promises: its .json report."
+)
 @POPULATION
 @demand_options
 @click.option("--seed", type=int, help="Repeat draws in tests; whoever knows it can undo them.")
@@ -67,14 +69,15 @@ def mask_command(file: str, output: str | None, as_json: bool, **given: Any) -> 
     """Mask FILE step by step: swap, round, perturb, suppress, sample.
 
     Without --step and --like, the steps of [mask] in the schema are taken. Masks promise nothing by
-    themselves; promises that are named are checked on the rows that leave.
+    themselves; promises that are named are checked on the rows that leave. --like repeats those of
+    the release unless others are named.
 
     Example: halfmask mask people.csv --step "top-code salary share=0.01" -o out.csv
     """
     from halfmask.masking.cloaking import Cloak
     from halfmask.masking.mask import read_steps, secret_places
     from halfmask.masking.pseudonyms import refuse_near_vault
-    from halfmask.masking.run import mask, read_like
+    from halfmask.masking.run import mask, read_like, read_like_models
     from halfmask.models.options import read_models
     from halfmask.release.doors.masked import companion_path
 
@@ -93,6 +96,8 @@ def mask_command(file: str, output: str | None, as_json: bool, **given: Any) -> 
         which = f"{len(cloaks)} steps are" if cloaks else "no step is one"
         raise click.UsageError(f"--map draws the areas of one cloak, and {which}.")
     models = read_models(given, mark="--", population=population_of(given), needed=False)
+    if given["like"] and not models:
+        models = list(read_like_models(given["like"]))
     settings = {"models": models, "seed": given["seed"], **demand_settings(given)}
     with show.show_working("Masking"):
         release = mask(table, *steps, **settings)

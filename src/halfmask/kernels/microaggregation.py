@@ -30,33 +30,70 @@ if TYPE_CHECKING:
 
 
 @kernel
-def optimal_line(values: Floats, need: Ints, most: int) -> Ints:
+def _shortest_runs(owner: Ints, people: int, most: int) -> Ints:
+    """Per end, where the shortest run before it begins that ``most`` people share; -1: none."""
+    n = len(owner)
+    held, found = zeros(people), constants(n + 1, -1)
+    start, different = 0, 0
+    for end in range(1, n + 1):
+        one = owner[end - 1]
+        different += held[one] == 0
+        held[one] += 1
+        while different > most or (different == most and held[owner[start]] > 1):
+            one = owner[start]
+            held[one] -= 1
+            different -= held[one] == 0
+            start += 1
+        if different == most:
+            found[end] = start
+    return found
+
+
+@kernel
+def optimal_line(values: Floats, need: Ints, owner: Ints, most: int, widest: int) -> Ints:
     """Where the groups of sorted ``values`` begin that lose least, by the shortest path.
 
-    An optimal group is a run of values and, since it could else be cut in two, holds fewer than
-    twice as many rows as anybody asks for (``most``). The end of the last group comes last; where
-    not everybody can be served the first entry is -1.
+    A group is a run of values. An optimal one cannot be cut into two that each hold as many people
+    as anybody asks for (``most``), which bounds its length; beyond ``widest`` rows, where somebody
+    owns very many, only the shortest run and the whole line are tried. The end of the last group
+    comes last; where not everybody can be served the first entry is -1.
     """
-    n = len(values)
+    n, people = len(values), int(owner.max()) + 1
     sums, squares = reals(n + 1, 0.0), reals(n + 1, 0.0)
     for i in range(n):
         sums[i + 1] = sums[i] + values[i]
         squares[i + 1] = squares[i] + values[i] * values[i]
+    shortest = _shortest_runs(owner, people, most)
     best, before = reals(n + 1, np.inf), constants(n + 1, -1)
+    seen = zeros(people)
     best[0] = 0.0
     for end in range(1, n + 1):
-        asked = 0
-        for start in range(end - 1, max(-1, end - 2 * most), -1):
+        run = shortest[end]
+        last = -1 if run < 0 else shortest[run]
+        stop = max(last, end - widest - 1)
+        asked, different = 0, 0
+        for start in range(end - 1, stop, -1):
             if need[start] > asked:
                 asked = need[start]
-            size = end - start
-            if size < asked or best[start] == np.inf:
+            if seen[owner[start]] != end:
+                seen[owner[start]] = end
+                different += 1
+            if different < asked or best[start] == np.inf:
                 continue
             total = sums[end] - sums[start]
-            cost = best[start] + max(0.0, squares[end] - squares[start] - total * total / size)
-            if cost < best[end]:
-                best[end] = cost
+            lost = max(0.0, squares[end] - squares[start] - total * total / (end - start))
+            if best[start] + lost < best[end]:
+                best[end] = best[start] + lost
                 before[end] = start
+        if run < 0 or stop == last:
+            continue
+        for start in (0, run):
+            if start <= stop and best[start] < np.inf:
+                total = sums[end] - sums[start]
+                lost = max(0.0, squares[end] - squares[start] - total * total / (end - start))
+                if best[start] + lost < best[end]:
+                    best[end] = best[start] + lost
+                    before[end] = start
     count, at = 0, n
     while at > 0:
         at = before[at]

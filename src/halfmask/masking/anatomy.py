@@ -32,8 +32,14 @@ if TYPE_CHECKING:
 GROUP = "group"
 BUCKET = "bucket"
 _AGAINST = (
-    "Being surer than 1 in l of a person's sensitive value.",
-    "That a person is in the table: quasi-identifiers leave as they are.",
+    "Being surer than 1 in l of a row's sensitive value.",
+    "That a person is in the table: quasi-identifiers leave as they are. Whoever has several rows: "
+    "a value that stands in the groups of all of them is likely theirs.",
+)
+_ROWS = (
+    "{name} counts rows, not people: of somebody whose several rows are known, a value that stands "
+    "in the groups of all of them is likely the true one. Give everybody one row where l is to be "
+    "theirs."
 )
 
 
@@ -48,6 +54,10 @@ class _Groups(MaskStep):
     def label(self) -> str:
         """The column that says the group of each row."""
         raise NotImplementedError
+
+    def notes(self, table: Table) -> tuple[str, ...]:
+        """What the schema alone tells: whether somebody has several rows would tell of rows."""
+        return () if table.schema.person is None else (_ROWS.format(name=self.name),)
 
     def faults(self, table: Table) -> list[str]:
         """Refuse quasi-identifiers, and a name that is taken."""
@@ -112,6 +122,7 @@ class Anatomy(_Groups):
             tables={self.column: beside},
             claims=(AnatomyClaim(self.l, self.column, self.group),),
             facts={"groups": len(sizes), "smallest": int(sizes.min())},
+            notes=self.notes(rows.table),
         )
 
 
@@ -158,6 +169,7 @@ class Bucketize(_Groups):
             },
             claims=(BucketClaim(self.l, self.column, self.bucket),),
             facts={"buckets": int(group.max()) + 1},
+            notes=self.notes(rows.table),
         )
 
 

@@ -29,7 +29,6 @@ from halfmask.masking.mask import MaskStep, MaskWords, Outcome, anything, one_co
 from halfmask.masking.numbers import numbers_in
 from halfmask.models.blank_cells import WildcardAnonymity
 from halfmask.models.verdict import whole_number, word
-from halfmask.table.demands import leaving_columns, resolve
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -93,14 +92,12 @@ class Cloak(MaskStep):
         if not there.any():
             raise InputError("cloak: no row has both coordinates.")
         owner, _ = rows.people()
-        need = np.ceil(
-            np.fmax(resolve(rows.table, "k", leaving_columns(rows.table.schema, "k")), self.k)
-        )
+        need = rows.people_needed(self.k)
         find = pyramid_areas if self.method == "pyramid" else grid_areas
         number, low, high = find(
             np.column_stack([north.values, east.values])[there],
             owner[there],
-            need[there].astype(np.int64),
+            need[there],
             min(self.levels, 24),
         )
         middle = ((low + high) / 2)[number]

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from halfmask.errors import ParameterError
 from halfmask.masking.mask import (
@@ -25,9 +27,11 @@ from halfmask.masking.mask import (
 )
 from halfmask.masking.numbers import bound_as_number, numbers_in
 from halfmask.models.verdict import number, whole_number, word
+from halfmask.table.hierarchy import canonical
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from halfmask.masking.mask import Rows
@@ -101,7 +105,7 @@ class BottomCode(_Threshold):
 def _coded(mask: _Threshold, rows: Rows, *, sign: float) -> Outcome:
     declared = rows.table.schema.columns.get(mask.column)
     if declared is not None and declared.order is not None:
-        return _coded_in_order(mask, rows, up=sign > 0)
+        return _coded_in_order(mask, rows, declared.order, up=sign > 0)
     numbers = numbers_in(rows.table, mask.column)
     if not numbers.there.any():
         return Outcome(facts={"coded": 0})
@@ -142,41 +146,43 @@ def _bound(
     return float(np.partition(best, place)[place])
 
 
-def _coded_in_order(mask: _Threshold, rows: Rows, *, up: bool) -> Outcome:
-    """An ordinal column, whose codes stand in its order."""
+def _coded_in_order(mask: _Threshold, rows: Rows, order: Sequence[object], *, up: bool) -> Outcome:
+    """An ordinal column, by the declared order alone: who holds the threshold plays no part."""
+    if mask.replace == "mean":
+        raise ParameterError("replace", "mean", "threshold or missing for an ordinal column")
     encoded = rows.table.encode(mask.column)
-    held = len(encoded.values.drop_null())
-    there = encoded.codes < held
+    held = encoded.values.drop_null()
+    places = {canonical(one): place for place, one in enumerate(order)}
+    there = encoded.codes < len(held)
+    rank = np.array([*(places[canonical(one)] for one in held.to_pylist()), -1])
     sign = 1 if up else -1
-    ranks = sign * encoded.codes.astype(np.float64)
+    ranks = sign * rank[np.minimum(encoded.codes, len(held))].astype(np.float64)
     if mask.share is not None:
         if not there.any():
             return Outcome(facts={"coded": 0})
         bound = _bound(ranks, there, rows, mask.share)
+    elif canonical(mask.value) in places:
+        bound = float(sign * places[canonical(mask.value)])
     else:
-        texts = [str(one) for one in encoded.values.to_pylist()[:held]]
-        if str(mask.value) not in texts:
-            raise ParameterError("value", mask.value, f"a value of '{mask.column}' that rows hold")
-        bound = float(sign * texts.index(str(mask.value)))
-    if mask.replace == "mean":
-        raise ParameterError("replace", "mean", "threshold or missing for an ordinal column")
+        raise ParameterError(
+            "value", mask.value, f"one that the declared order of '{mask.column}' lists"
+        )
     beyond = there & (ranks > bound)
+    values = rows.table.arrow[mask.column]
     if mask.replace == "missing":
-        blanked = _blanked(rows.table.arrow[mask.column], beyond)
-        return Outcome({mask.column: blanked}, facts={"coded": int(beyond.sum())})
-    codes = np.where(beyond, int(sign * bound), encoded.codes)
-    import pyarrow as pa
-
-    taken = encoded.values.take(pa.array(codes))
-    return Outcome({mask.column: taken}, facts={"coded": int(beyond.sum())})
+        return Outcome({mask.column: _blanked(values, beyond)}, facts={"coded": int(beyond.sum())})
+    threshold = pa.scalar(canonical(order[int(sign * bound)])).cast(encoded.values.type)
+    coded = pc.if_else(pa.array(beyond), threshold, _plain(values))
+    return Outcome({mask.column: coded}, facts={"coded": int(beyond.sum())})
 
 
 def _blanked(values: pa.ChunkedArray, gone: NDArray[np.bool_]) -> pa.ChunkedArray:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    plain = values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values
+    plain = _plain(values)
     return pc.if_else(pa.array(gone), pa.scalar(None, plain.type), plain)
+
+
+def _plain(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    return values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values
 
 
 _HOW = {

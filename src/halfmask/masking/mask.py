@@ -20,6 +20,7 @@ import pyarrow as pa
 from halfmask.errors import InputError, InternalError, ParameterError, SchemaError
 from halfmask.models.verdict import Parameter
 from halfmask.table.columns import Column, quote_names
+from halfmask.table.demands import leaving_columns, resolve
 from halfmask.table.values import is_number, is_text
 
 if TYPE_CHECKING:
@@ -93,12 +94,14 @@ class Rows:
         original: the rows before the first step, of the same people in the same order; randomized
             answers stand in place of the true ones, which no other step sees.
         sampler: the exact source of noise behind a promise.
+        keeps_demands: whether people's own demands count; else they are set aside.
     """
 
     table: Table
     random: np.random.Generator
     original: Table
     sampler: Sampler
+    keeps_demands: bool = True
 
     def __len__(self) -> int:
         return len(self.table)
@@ -110,6 +113,25 @@ class Rows:
             return np.arange(len(self.table)), len(self.table)
         encoded = self.table.encode(person)
         return encoded.codes.astype(np.int64), len(encoded.values)
+
+    def people_sharing(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Per row, how many different people have its number, from 0."""
+        owner, people = self.people()
+        held = ids
+        if people < len(ids):
+            held = np.unique(ids * people + owner) // people
+        found: NDArray[np.int64] = np.bincount(held)[ids]
+        return found
+
+    def people_needed(self, k: int) -> NDArray[np.int64]:
+        """Per row, how many people must share what it shows: k, or more where its person asks."""
+        asked = np.full(len(self.table), float(k))
+        if self.keeps_demands:
+            asked = np.fmax(
+                resolve(self.table, "k", leaving_columns(self.table.schema, "k")), asked
+            )
+        whole: NDArray[np.int64] = np.ceil(asked).astype(np.int64)
+        return whole
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -358,10 +380,7 @@ def step_from_dict(given: Mapping[str, Any]) -> MaskStep:
     rest = dict(given)
     mask = _mask_named(rest.pop("mask", None))
     if "secrets" in rest:
-        raise InputError(
-            f"{mask.name} had a key or vault, which its release does not tell: state the steps "
-            "themselves, with it."
-        )
+        raise _secret_untold(mask)
     known = {one.name for one, _ in mask_parameters(mask)}
     unknown = [name for name in rest if name.replace("-", "_") not in known]
     if unknown:
@@ -369,6 +388,25 @@ def step_from_dict(given: Mapping[str, Any]) -> MaskStep:
             f"{mask.name} takes no {unknown[0]!r}; it takes {', '.join(sorted(known))}."
         )
     return _made(mask, {name.replace("-", "_"): _tupled(value) for name, value in rest.items()})
+
+
+def step_from_report(given: Mapping[str, Any]) -> MaskStep:
+    """The mask that the report of a release tells; a report that brings a secret is not believed.
+
+    No report of ours does: whoever put a key or the place of one there would know all tokens.
+    """
+    mask = _mask_named(given.get("mask"))
+    secrets = {one.name for one, _ in mask_parameters(mask) if one.metadata.get("secret")}
+    if any(name.replace("-", "_") in secrets for name in given):
+        raise _secret_untold(mask)
+    return step_from_dict(given)
+
+
+def _secret_untold(mask: type[MaskStep]) -> InputError:
+    return InputError(
+        f"{mask.name} had a key or vault, which its release does not tell: state the steps "
+        "themselves, with it."
+    )
 
 
 def _tupled(value: Any) -> Any:

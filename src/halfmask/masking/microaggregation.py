@@ -1,9 +1,9 @@
 """Microaggregation: groups of at least k people share the mean or median of their group.
 
-Definition: minimize the sum of squares inside groups of at least k rows. One column: optimal, by
-    the shortest path. Several: MDAV or V-MDAV on standardized columns (or their ranks), then moves
-    and swaps between near groups while they lose less. With own demands a group holds as many as
-    anybody in it asks for.
+Definition: minimize the sum of squares inside groups of at least k people. One column: optimal, by
+    the shortest path (of all runs of values, where people have several rows). Several: MDAV or
+    V-MDAV on standardized columns (or their ranks), then moves and swaps between near groups while
+    they lose less. With own demands a group holds as many as anybody in it asks for.
 Source: Hansen and Mukherjee, "A polynomial algorithm for optimal univariate microaggregation",
     2003; Domingo-Ferrer and Torra, "Ordinal, continuous and heterogeneous k-anonymity through
     microaggregation", 2005; Solanas and Martinez-Balleste, "V-MDAV", 2006.
@@ -21,7 +21,6 @@ from halfmask.errors import UnsatisfiableError
 from halfmask.masking.mask import MaskStep, MaskWords, Outcome, register_mask, some_columns
 from halfmask.masking.numbers import Numbers, numbers_in
 from halfmask.models.verdict import whole_number, word
-from halfmask.table.demands import leaving_columns, resolve
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,6 +41,7 @@ _GAMMA = 0.2  # V-MDAV's usual factor for data without clear clusters
 _WHOLE, _BLOCK = 40_000, 2_000  # rows that MDAV takes at once, and per block where there are more
 _NEAR = 12
 _PASSES, _FEW = 15, 3
+_WIDEST, _OVER = 1024, 16  # rows of a group of one column, and times k, that all are tried up to
 _ROOM = 1 << 26  # places that the search may keep
 
 
@@ -98,13 +98,15 @@ class Microaggregate(MaskStep):
         """The columns, and which rows stand in a group; ``step`` is whom a refusal names."""
         columns = [_read(rows, name) for name in self.columns]
         group = np.full(len(rows), -1, np.int64)
-        need = _needs(rows, self.k)
+        need, (owner, _) = rows.people_needed(self.k), rows.people()
         count = 0
         for members in _patterns(columns):
-            if need[members].max(initial=0) > len(members):
+            people, own = np.unique(owner[members], return_inverse=True)
+            if need[members].max(initial=0) > len(people):
                 continue
             block = self._scaled(columns, members)
-            group[members] = self._groups(block, need[members], step) + count
+            wanted = _Wanted(need[members], own.reshape(-1).astype(np.int64), len(people))
+            group[members] = self._groups(block, wanted, step) + count
             count = int(group.max()) + 1
         if not count:
             raise UnsatisfiableError(
@@ -146,13 +148,54 @@ class Microaggregate(MaskStep):
             block.append((values - values.mean()) / (spread or 1.0))
         return np.ascontiguousarray(np.array(block).T)
 
-    def _groups(self, block: Floats, need: Ints, step: str) -> Ints:
+    def _groups(self, block: Floats, wanted: _Wanted, step: str) -> Ints:
+        need = wanted.need
         if block.shape[1] == 1 and self.method == "best":
-            return _line(block[:, 0], need, step)
+            return _line(block[:, 0], wanted, step)
+        gammas: tuple[float, ...] = (_GAMMA if self.method == "v-mdav" else 0.0,)
         if self.method == "best" and need.min() < need.max():  # the search takes one k for all
-            found = [_space(block, need, gamma, "best") for gamma in (0.0, _GAMMA)]
-            return min(found, key=lambda group: _lost(block, group))
-        return _space(block, need, _GAMMA if self.method == "v-mdav" else 0.0, self.method)
+            gammas = (0.0, _GAMMA)
+        found = []
+        if wanted.most > 1:  # fewer rows often hold enough people
+            found = [wanted.joined(block, _space(block, need, one, "mdav")) for one in gammas]
+        if not found or len(block) <= _WHOLE:
+            found += [_space(block, need * wanted.most, one, self.method) for one in gammas]
+        return min(found, key=lambda group: _lost(block, group)) if found[1:] else found[0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Wanted:
+    """How many people must share what each row shows, and whose the rows are."""
+
+    need: Ints
+    owner: Ints
+    people: int
+
+    @property
+    def most(self) -> int:
+        """The most rows of one person: so many times k rows are sure to hold k people."""
+        return int(np.bincount(self.owner).max())
+
+    def joined(self, block: Floats, group: Ints) -> Ints:
+        """The groups, those that lack people joined to the nearest others."""
+        from scipy.sparse import coo_matrix
+        from scipy.sparse.csgraph import connected_components
+        from scipy.spatial import cKDTree
+
+        while True:
+            count = int(group.max()) + 1
+            held = np.bincount(np.unique(group * self.people + self.owner) // self.people)
+            asked = np.zeros(count, np.int64)
+            np.maximum.at(asked, group, self.need)
+            short = np.flatnonzero(held < asked)
+            if not len(short) or count == 1:
+                return group
+            sizes = np.bincount(group)
+            middle = np.array([np.bincount(group, one) for one in block.T]).T / sizes[:, None]
+            near = cKDTree(middle).query(middle[short], k=2)[1]
+            other = np.where(near[:, 0] == short, near[:, 1], near[:, 0])
+            ties = coo_matrix((np.ones(len(short)), (short, other)), (count, count))
+            group = connected_components(ties, directed=False)[1].astype(np.int64)[group]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,18 +218,6 @@ def _read(rows: Rows, name: str) -> Numbers:
     there = encoded.codes < len(encoded.values.drop_null())
     codes = np.where(there, encoded.codes.astype(np.float64), np.nan)
     return _Ordinal(name, encoded.values.type, codes, there, order=encoded.values)
-
-
-def _needs(rows: Rows, k: int) -> Ints:
-    """How many rows a group must hold for each row: k people, or what its person asks for.
-
-    Somebody with several rows counts once: with r rows at most per person, k r rows hold k people.
-    """
-    own = resolve(rows.table, "k", leaving_columns(rows.table.schema, "k"))
-    asked = np.fmax(own, float(k))
-    owner, people = rows.people()
-    most = int(np.bincount(owner, minlength=people).max(initial=1))
-    return np.asarray(np.ceil(asked) * most, dtype=np.int64)
 
 
 def _patterns(columns: list[Numbers]) -> list[Ints]:
@@ -223,12 +254,15 @@ def _lost(block: Floats, group: Ints) -> float:
     return float(((block.T - means[:, group]) ** 2).sum())
 
 
-def _line(values: Floats, need: Ints, step: str) -> Ints:
+def _line(values: Floats, wanted: _Wanted, step: str) -> Ints:
     """The optimal groups of one column."""
     from halfmask.kernels.microaggregation import optimal_line
 
     order = np.argsort(values, kind="stable")
-    starts = optimal_line(values[order], need[order], int(need.max()))
+    most = int(wanted.need.max())
+    owner = wanted.owner[order]
+    widest = max(_WIDEST, _OVER * most)
+    starts = optimal_line(values[order], wanted.need[order], owner, most, widest)
     if starts[0] < 0:
         raise UnsatisfiableError(f"{step}: the rows are too few for what people ask for.")
     group = np.empty(len(values), np.int64)

@@ -111,12 +111,30 @@ class Pram(MaskStep):
                 f"may stand for its values in two orders: {_NAME}."
             )
         counts = np.bincount(encoded.codes, minlength=len(values))[: len(values)]
-        chances = self._chances([str(one) for one in values.to_pylist()], counts.astype(float))
-        codes = encoded.codes.astype(np.int64)
-        there = np.flatnonzero(codes < len(values))
-        codes[there] = _drawn(chances, codes[there], rows.random)
-        changed = encoded.values.take(pa.array(codes))
+        names = [str(one) for one in values.to_pylist()]
+        more = self._unheld(names)
+        chances = self._chances([*names, *more], np.append(counts, np.zeros(len(more))))
+        there = encoded.codes < len(values)
+        drawn = np.zeros(len(there), np.int64)
+        drawn[there] = _drawn(chances, encoded.codes[there].astype(np.int64), rows.random)
+        shown = pa.concat_arrays([_one_array(values), self._typed(more, values.type)])
+        changed = shown.take(pa.array(drawn, mask=~there))
         return Outcome({self.column: changed}, told=self._told(chances))
+
+    def _unheld(self, names: list[str]) -> list[str]:
+        """What a mapping names that no row holds; refusing it would tell that nobody does."""
+        if not isinstance(self.matrix, dict):
+            return []
+        named = {*self.matrix, *(name for row in self.matrix.values() for name in row)}
+        return sorted(named - set(names))
+
+    def _typed(self, names: list[str], kind: pa.DataType) -> pa.Array:
+        try:
+            return pa.array(names, pa.string()).cast(kind)
+        except pa.ArrowInvalid:
+            raise InputError(
+                f"pram: the matrix names values that column '{self.column}' of {kind} cannot hold."
+            ) from None
 
     def _told(self, chances: Floats) -> dict[str, Any]:
         """The matrix, for whoever corrects counts; or why it does not leave."""
@@ -238,6 +256,10 @@ class Pram(MaskStep):
             return np.linalg.solve(chances.T, after), chances
         except np.linalg.LinAlgError:
             raise InputError("pram: the matrix cannot be turned back: keep more.") from None
+
+
+def _one_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
 
 def _is_ascending(values: pa.Array) -> bool:
@@ -411,12 +433,18 @@ def _drawn(
 
 def _plain(matrix: Any) -> Any:
     """A matrix as it is written into documents: tuples of numbers, or mappings."""
-    if isinstance(matrix, dict):
-        return {str(a): {str(b): float(p) for b, p in row.items()} for a, row in matrix.items()}
     try:
-        return tuple(tuple(float(p) for p in row) for row in matrix)
-    except (TypeError, ValueError):
+        if isinstance(matrix, dict):
+            rows: Any = {
+                str(a): {str(b): float(p) for b, p in row.items()} for a, row in matrix.items()
+            }
+        else:
+            rows = tuple(tuple(float(p) for p in row) for row in matrix)
+    except (TypeError, ValueError, AttributeError):
         raise ParameterError("matrix", type(matrix).__name__, "rows of probabilities") from None
+    if not rows:
+        raise ParameterError("matrix", "no row", "rows of probabilities")
+    return rows
 
 
 def _array(matrix: Any) -> Floats:
@@ -446,11 +474,9 @@ def _ordered(matrix: Any, values: Sequence[str], column: str) -> Any:
     """A matrix in the order of the column's values."""
     if isinstance(matrix, dict):
         absent = sum(name not in matrix for name in values)
-        beyond = {name for row in matrix.values() for name in row} - set(values)
-        if absent or beyond:
+        if absent:
             raise InputError(
-                f"pram: the matrix lacks {absent} values of column '{column}' and has "
-                f"{len(beyond)} that no row holds: name those of the column."
+                f"pram: the matrix lacks {absent} values of column '{column}': give a row for each."
             )
         return [[matrix[a].get(b, 0.0) for b in values] for a in values]
     if len(matrix) != len(values):

@@ -167,6 +167,8 @@ def _read_vault(place: Path) -> dict[str, dict[str, str]]:
             raise InputError(f"The vault {str(place)!r} is a folder: name a file.")
         if not place.exists():
             return {}
+        if not place.is_file():
+            raise InputError(f"The vault {str(place)!r} is no file: name another one.")
         if place.stat().st_mode & _OTHERS:
             raise InputError(
                 f"Others may read the vault {str(place)!r}: make it yours alone (chmod 600), and "
@@ -178,7 +180,7 @@ def _read_vault(place: Path) -> dict[str, dict[str, str]]:
         raise InputError(f"The vault {str(place)!r} cannot be read: {why}.") from error
     try:
         document = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict) or document.get("format") != _FORMAT:
         raise InputError(f"{str(place)!r} is no vault of tokens: name another file.")

@@ -16,10 +16,11 @@ from halfmask.masking.mask import (
     Rows,
     read_steps,
     require_fit,
-    step_from_dict,
+    step_from_report,
     with_columns,
 )
 from halfmask.masking.response import Randomize
+from halfmask.models.check import stated_models
 from halfmask.models.needs import (
     leave_out_unmet,
     prepare,
@@ -118,7 +119,7 @@ def mask(
     if demands == "keep":
         leave_out_unmet(table, promises, 0, _REMEDY)  # alike, whatever these people hold
     sampler = Sampler() if seed is None else Sampler(random.bytes)
-    done = _applied(table, chosen, random, sampler)
+    done = _applied(table, chosen, random, sampler, demands)
     _require_kept(done, table, promises, len(promises) - named)
     linked = linkage_rate(table, done.rows, done.source, random)
     notes = [*done.notes, *_notes(promises, seed, randomized, done.claims)]
@@ -240,7 +241,11 @@ def randomized_columns(steps: Sequence[MaskStep]) -> list[str]:
 
 
 def _applied(
-    table: Table, steps: Sequence[MaskStep], random: np.random.Generator, sampler: Sampler
+    table: Table,
+    steps: Sequence[MaskStep],
+    random: np.random.Generator,
+    sampler: Sampler,
+    demands: DemandsChoice,
 ) -> _Done:
     done, seen = _Done(table), table
     for one in steps:
@@ -248,7 +253,7 @@ def _applied(
         original = seen
         if len(done.source) < len(seen):
             original = seen.with_schema(seen.schema, seen.arrow.take(pa.array(done.source)))
-        outcome = one.apply(Rows(done.rows, random, original, sampler))
+        outcome = one.apply(Rows(done.rows, random, original, sampler, demands == "keep"))
         if isinstance(one, Randomize):
             seen = with_columns(seen, outcome.columns)
         done.add(one, outcome)
@@ -334,12 +339,36 @@ def read_like(path: str | PathLike[str]) -> tuple[MaskStep, ...]:
     Raises:
         InputError: the file is no such report, or a step had a secret key that it does not hold.
     """
-    file, document = Path(path), read_document(path, "release")
-    known = isinstance(document, dict) and str(document.get("format", "")).startswith(FORMAT)
-    if not known or not isinstance(document.get("steps"), list):
-        raise InputError(f"{str(file)!r} is no report of a masked release: give its .json report.")
+    document = _masked_document(path)
     told = ("sentence", "protects", "open", "changes", "facts", "figures", "told")
     return tuple(
-        step_from_dict({name: value for name, value in step.items() if name not in told})
+        step_from_report({name: value for name, value in step.items() if name not in told})
         for step in document["steps"]
     )
+
+
+def read_like_models(path: str | PathLike[str]) -> tuple[Model, ...]:
+    """The promises of an earlier release, from its JSON report; people's own demands are not its.
+
+    Raises:
+        InputError: the file is no such report, or a promise in it cannot be read.
+    """
+    entries = _masked_document(path).get("models", [])
+    found = stated_models(entries)
+    if len(found) < len(entries):  # a list, or it was refused
+        raise InputError(
+            "A promise of that release cannot be read from its report: name the promises for "
+            "these rows."
+        )
+    return tuple(one for one in found if not one.policy)
+
+
+def _masked_document(path: str | PathLike[str]) -> dict[str, Any]:
+    file = Path(path)
+    document: Any = read_document(path, "release")
+    known = isinstance(document, dict) and str(document.get("format", "")).startswith(FORMAT)
+    steps = document.get("steps") if known else None
+    if not isinstance(steps, list) or not all(isinstance(one, dict) for one in steps):
+        raise InputError(f"{str(file)!r} is no report of a masked release: give its .json report.")
+    found: dict[str, Any] = document
+    return found

@@ -158,9 +158,8 @@ class Massc(MaskStep):
         return Outcome(new, keep=kept, facts=facts)
 
     def _strata(self, rows: Rows) -> Ints:
-        """2 where a row is alone by its quasi-identifiers, 1 where fewer than k share them."""
-        ids = group_ids(rows.table, rows.table.schema.quasi)
-        shared = np.bincount(ids)[ids]
+        """2 where a person is alone by the quasi-identifiers, 1 where fewer than k share them."""
+        shared = rows.people_sharing(group_ids(rows.table, rows.table.schema.quasi))
         return np.where(shared == 1, 2, np.where(shared < self.k, 1, 0)).astype(np.int64)
 
     def _donors(self, rows: Rows, stratum: Ints) -> Ints:

@@ -162,10 +162,11 @@ class RecordSwap(MaskStep):
         return Outcome(swapped, facts=facts, notes=notes)
 
     def _homes(self, rows: Rows) -> tuple[Ints, int]:
-        """The household of each row; a missing one is of its own."""
-        if self.household is None:
+        """The household of each row, or its person; where none is named the row is its own."""
+        unit = self.household or rows.table.schema.person
+        if unit is None:
             return rows.people()
-        encoded = rows.table.encode(self.household)
+        encoded = rows.table.encode(unit)
         codes, known = encoded.codes.astype(np.int64), len(encoded.values.drop_null())
         alone = codes >= known
         codes[alone] = known + np.arange(np.count_nonzero(alone))
@@ -183,8 +184,8 @@ class RecordSwap(MaskStep):
         found = np.full(households, -1, np.int8)
         for depth in range(len(levels) - 1, -1, -1):
             pairs = keys * (levels[depth].max(initial=0) + 1) + levels[depth]
-            ids, counts = number_keys(pairs.astype(np.uint64))
-            rare = counts[ids] < self.k
+            ids, _ = number_keys(pairs.astype(np.uint64))
+            rare = rows.people_sharing(ids) < self.k
             found[np.unique(home[rare])] = depth
         return found
 
@@ -263,11 +264,9 @@ class Shuffle(MaskStep):
         from scipy.special import ndtri
 
         given = self._given(rows.table)
-        scores = [_scores(rows, name, ndtri) for name in self.columns]
-        scores += [_middle_scores(rows, name, ndtri) for name in given]
-        many = len(self.columns)
-        block = np.array([np.where(np.isnan(one), 0.0, one) for one in scores])
-        drawn = _conditional(block[:many], block[many:], rows.random)
+        scores = np.array([_scores(rows, name, ndtri) for name in self.columns])
+        known = np.array([_middle_scores(rows, name, ndtri) for name in given])
+        drawn = _conditional(scores, known.reshape(len(given), len(rows)), rows.random)
         out = {}
         for place, name in enumerate(self.columns):
             there = np.flatnonzero(~np.isnan(scores[place]))
@@ -311,18 +310,24 @@ def _middle_scores(rows: Rows, name: str, ndtri: Any) -> Floats:
 
 
 def _conditional(shuffled: Floats, given: Floats, random: np.random.Generator) -> Floats:
-    """New scores with the distribution of ``shuffled`` under ``given``."""
-    size = shuffled.shape[1]
-    if size < 2:
-        return random.standard_normal(shuffled.shape)
-    own = shuffled @ shuffled.T / size
+    """New scores with the distribution of ``shuffled`` under ``given``.
+
+    How a column goes with others is learned from the rows that have it, two columns from those that
+    have both: rows without a value would seem to go with nothing. What is not known of ``given``
+    counts as its middle.
+    """
+    there = ~np.isnan(shuffled)
+    given = np.nan_to_num(given)
+    expected = np.zeros_like(shuffled)
     if len(given):
-        across, others = shuffled @ given.T / size, given @ given.T / size
-        slope = across @ np.linalg.pinv(others, hermitian=True)
-        expected, rest = slope @ given, own - slope @ across.T
-    else:
-        expected, rest = np.zeros_like(shuffled), own
-    weights, directions = np.linalg.eigh((rest + rest.T) / 2)
+        for place, one in enumerate(there):
+            held = given if one.all() else given[:, one]
+            across, others = held @ shuffled[place][one], held @ held.T
+            expected[place] = (across @ np.linalg.pinv(others, hermitian=True)) @ given
+    rest = np.where(there, shuffled - expected, 0.0)
+    together = there.astype(np.float64) @ there.T.astype(np.float64)
+    spread = rest @ rest.T / np.maximum(together, 1.0)
+    weights, directions = np.linalg.eigh(spread)
     root = directions * np.sqrt(np.maximum(weights, 0.0))
     found: Floats = expected + root @ random.standard_normal(shuffled.shape)
     return found

@@ -119,15 +119,15 @@ def claims_everybody(schema: Schema) -> bool:
     return any(set(schema.quasi) <= set(one.columns) for one in found)
 
 
-def recorded_models(schema: Schema) -> tuple[Model, ...]:
-    """The promises that a release file states of itself and that its rows can be held to.
+def stated_models(entries: object) -> list[Model]:
+    """The promises that a document states; those that it does not state whole are left out.
 
-    What people demanded for themselves did not leave with them, nor did a population or the
-    original table: where there is nothing else, it is the size of the smallest class.
+    Raises:
+        InputError: the document is damaged.
     """
     known = {model.family: model for model in known_models()}
     out = []
-    for entry in schema.release.get("promises", ()):
+    for entry in entries if isinstance(entries, list | tuple) else (None,):
         if not isinstance(entry, Mapping):
             raise InputError(
                 "The record of this release is damaged: its promises are not as halfmask writes "
@@ -140,6 +140,16 @@ def recorded_models(schema: Schema) -> tuple[Model, ...]:
         needed = {one.name for one, _ in parameters(known[family]) if is_required(one)}
         if needed <= set(given) <= names:
             out.append(known[family](**given))
+    return out
+
+
+def recorded_models(schema: Schema) -> tuple[Model, ...]:
+    """The promises that a release file states of itself and that its rows can be held to.
+
+    What people demanded for themselves did not leave with them, nor did a population or the
+    original table: where there is nothing else, it is the size of the smallest class.
+    """
+    out = stated_models(schema.release.get("promises", ()))
     found = tuple(one for one in out if not (one.policy or one.original or one.blind))
     smallest = schema.release.get("smallest")
     if found or not isinstance(smallest, int) or smallest < 2:

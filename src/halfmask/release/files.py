@@ -253,7 +253,7 @@ def read_document(path: str | PathLike[str], what: str) -> Any:
     except OSError as error:
         why = error.strerror or "no access"
         raise InputError(f"The {what} {str(file)!r} cannot be read: {why}.") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # of very many brackets the latter
         raise InputError(f"The {what} {str(file)!r} is not a JSON file.") from error
 
 

@@ -103,11 +103,16 @@ class Histories:
             raise ParameterError("constant", constant, "a list of names of columns that leave")
         for name in constant:
             if not isinstance(name, str) or name not in sizes:
-                raise ParameterError("constant", name, "names of columns that leave")
+                raise ParameterError(
+                    "constant", name, f"names of columns that leave: {quote_names(sizes)}"
+                )
         if order is not None and (
             not isinstance(order, str) or order not in sizes or order in constant
         ):
-            raise ParameterError("order", order, "a column that leaves and is not constant")
+            free = quote_names(one for one in sizes if one not in constant)
+            raise ParameterError(
+                "order", order, f"a column that leaves and is not constant, such as {free}"
+            )
         found = cls(kind, unit, most, order, tuple(constant), sizes)
         names = [NUMBER, *(found.name(n, place) for n in sizes for place in found.places(n))]
         if len(set(names)) < len(names):
