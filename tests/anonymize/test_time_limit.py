@@ -94,18 +94,37 @@ def test_methods_share_the_time_and_pass_on_what_they_leave(monkeypatch):
     for module in (auto, limits):
         monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(auto, "_score", lambda found, choice: 1.0)
-    uses = {"optimal": 2.0, "local": 6.0, "personal": 5.0, "mondrian": 7.0}
+    uses = {"optimal": 2.0, "local": 6.0, "personal": 5.0, "mondrian": 7.0, "k-member": 5.0}
 
     def search(name: str, seconds: float | None) -> SimpleNamespace:
         shares[name] = seconds
         clock.now += uses[name]
         return SimpleNamespace(left_out=0, step=np.zeros(1))
 
-    limit = limits.Clock(20 / 0.92, 1, 0.0, 0.0)  # 8% of it are the door's
+    limit = limits.Clock(25 / 0.92, 1, 0.0, 0.0)  # 8% of it are the door's
     choice = auto.Choice([hm.KAnonymity(2)], None, 0.0, limit, {})
     auto.try_methods(Tuples.of(people()), choice, search)
-    # 20 for four; 18 are left for three, 12 for two, 7 for the last.
-    assert shares == pytest.approx({"optimal": 5.0, "local": 6.0, "personal": 6.0, "mondrian": 7.0})
+    # 25 for five; 23 are left for four, 17 for three, 12 for two, 5 for the last.
+    wanted = {"optimal": 5.0, "local": 5.75, "personal": 17 / 3, "mondrian": 6.0, "k-member": 5.0}
+    assert shares == pytest.approx(wanted)
+
+
+def test_exact_divides_no_block_anew_when_time_is_up(monkeypatch):
+    clock, tried = Clock(), []
+    monkeypatch.setattr(exact, "time", clock)
+    given = SimpleNamespace(take=lambda rows: rows)
+
+    def optimum(rows, metric, until, known):
+        tried.append(until)
+        clock.now += 4.0
+        return SimpleNamespace(ids=np.zeros(len(rows), dtype=np.int64))
+
+    monkeypatch.setattr(exact, "optimum", optimum)
+    ids = np.repeat(np.arange(6), 2)
+    blocks = [np.arange(4), np.arange(4, 8), np.arange(8, 12)]
+    found = exact._improved(given, ids, blocks, "dbil", 6.0)
+    assert tried == [2.0, 5.0]  # a third of 6, half of the 2 that are left; then it is over
+    assert len(set(found[8:].tolist())) == 2  # as it was
 
 
 @pytest.mark.parametrize("looks", [2, 5, 20, 60, 200])

@@ -62,6 +62,7 @@ CONTENDERS = (
     Contender("local", recodes=True, cells=2e7, columns=64),
     Contender("personal", recodes=False, cells=2e7),
     Contender("mondrian", recodes=False),
+    Contender("k-member", recodes=False, cells=2e6),
 )
 _SCORED = ("loss", "mean-loss")  # what is known of labels, whichever method made them
 _DIVIDED = ("dbil",)
