@@ -92,6 +92,7 @@ def own_cells(k: int, method: str) -> Counter[tuple[str, str]]:
         for name in NAMES
     }
     columns["age"]["kind"] = "numeric"
+    columns["salary-class"] = "sensitive"
     table = hm.read(str(ARX / "adult.csv"), schema={"columns": columns})
     release = hm.anonymize(table, hm.KAnonymity(k), method=method, labels="sets", seed=1)
     made = release.to_arrow()
