@@ -107,6 +107,46 @@ def visits_table() -> hm.Table:
     return hm.read(pa.table(data), schema={"table": {"person": "who"}, "columns": columns})
 
 
+def hospital_table() -> hm.Table:
+    """Stays with days and decimals as they are written in German, proposed by ``describe``."""
+    rng, rows = np.random.default_rng(10), 4_000
+    born, came = rng.integers(0, 33_000, rows), rng.integers(0, 1_400, rows)
+    weight = np.char.replace(np.round(rng.normal(76, 14, rows), 1).astype(str), ".", ",")
+    data = {
+        "Geburtsdatum": _days("1925-01-01", born),
+        "Aufnahme": _days("2019-01-01", came),
+        "PLZ": (10_000 + 37 * rng.integers(0, 90, rows)).astype(str),
+        "Geschlecht": rng.choice(["m", "w", "d"], rows, p=[0.49, 0.49, 0.02]),
+        "Gewicht": np.where(rng.random(rows) < 0.03, "-1", weight),
+    }
+    path = Path(FOLDER.name) / "stays.csv"
+    pc.write_csv(pa.table(data), path, pc.WriteOptions(delimiter=";"))
+    return hm.read(path, schema=hm.describe(path).to_schema())
+
+
+def _days(first: str, after: np.ndarray) -> list[str]:
+    days = (np.datetime64(first) + after).astype(object)
+    return [day.strftime("%d.%m.%Y") for day in days]
+
+
+def cells_table() -> hm.Table:
+    """569 people with thirty measurements each, nearly all of them of one person alone."""
+    from sklearn.datasets import load_breast_cancer
+
+    found = load_breast_cancer()
+    names = [name.replace(" ", "_") for name in found.feature_names]
+    digits = [float(f"{value:.2g}") for value in found.data.ravel()]
+    data = dict(zip(names, np.reshape(digits, found.data.shape).T, strict=True))
+    rows = pa.table(data)
+    columns = {}
+    for name in names:
+        wide = float(data[name].max() - data[name].min())
+        step = 10.0 ** np.floor(np.log10(wide / 10))
+        rule = {"intervals": [float(f"{step * m:.6g}") for m in (1, 2, 10)]}
+        columns[name] = {"role": "quasi", "kind": "numeric", "hierarchy": rule}
+    return hm.read(rows, schema={"columns": columns})
+
+
 def _column(*, number: bool = False) -> dict[str, Any]:
     rule = {"intervals": [5, 10, 50]} if number else {"flat": True}
     return {"role": "quasi", "hierarchy": rule, **({"kind": "numeric"} if number else {})}
@@ -132,6 +172,8 @@ TABLES = {
     "wide": wide_table,
     "skewed": skewed_table,
     "visits": visits_table,
+    "hospital": hospital_table,
+    "cells": cells_table,
 }
 
 

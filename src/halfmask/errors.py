@@ -108,7 +108,8 @@ class ParameterError(InputError):
 
     def __init__(self, name: str, value: object, allowed: str) -> None:
         self.name, self.value, self.allowed = name, value, allowed
-        super().__init__(f"{name} = {_short(value)} is not possible: give {allowed}.")
+        found = "is missing" if value is None else f"= {_short(value)} is not possible"
+        super().__init__(f"{name} {found}: give {allowed}.")
 
 
 def _short(value: object) -> str:

@@ -5,7 +5,6 @@ No test waits: clocks are counted.
 
 from __future__ import annotations
 
-from importlib import import_module
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,6 +13,7 @@ import pytest
 
 import halfmask as hm
 from halfmask.anonymize import auto, local, optimal
+from halfmask.anonymize import clock as limits
 from halfmask.anonymize.partition import exact
 from halfmask.anonymize.partition.optimum import Optimum
 from halfmask.anonymize.problem import RecodingProblem
@@ -24,14 +24,15 @@ from halfmask.models.needs import statistics
 from halfmask.table.hierarchies.builders import find_automatic
 from halfmask.table.tuples import Tuples
 
-run = import_module("halfmask.anonymize.run")
-
 
 class Clock:
     """A clock that stands still, or moves by a step whenever it is looked at."""
 
     def __init__(self, step: float = 0.0) -> None:
-        self.now, self.step, self.looks = 0.0, step, 0
+        self.now, self.step, self.looks, self.worked = 0.0, step, 0, 0.0
+
+    def process_time(self) -> float:
+        return self.worked
 
     def monotonic(self) -> float:
         self.looks += 1
@@ -59,33 +60,71 @@ def task(table: hm.Table) -> RecodingProblem:
     ("limit", "cells", "left"),
     [
         (20.0, 100, 18.4),  # 8% for the door
-        (20.0, 8_000 * 176, 20 - 4.224),  # what 1,408,000 cells take
+        (20.0, 8_000 * 176, 20 - 2.816),  # what 1,408,000 cells take
         (1.0, 8_000 * 176, 0.5),  # half of it at most
     ],
 )
 def test_the_door_keeps_its_time(monkeypatch, limit, cells, left):
     clock = Clock()
-    monkeypatch.setattr(run, "time", clock)
-    assert run._left(limit, 0.0, cells) == pytest.approx(left)
+    monkeypatch.setattr(limits, "time", clock)
+    counted = limits.Clock(limit, cells, 0.0, 0.0)
+    assert counted.left == pytest.approx(left)
     clock.now = 0.25  # what was read before counts too
-    assert run._left(limit, 0.0, cells) == pytest.approx(left - 0.25)
+    assert counted.left == pytest.approx(left - 0.25)
+
+
+def test_on_a_busy_machine_the_door_keeps_more(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(limits, "time", clock)
+    counted = limits.Clock(20.0, 400_000, 0.0, 0.0)
+    clock.now, clock.worked = 3.0, 0.01  # waiting alone says nothing
+    assert counted.left == pytest.approx(20 - 1.6 - 3)
+    clock.now, clock.worked = 3.0, 1.0  # three times slower than the processor
+    assert counted.left == pytest.approx(20 - 3 * 1.6 - 3)
+    clock.now, clock.worked = 3.0, 6.0  # two threads at work
+    assert counted.left == pytest.approx(20 - 1.6 - 3)
+    clock.now, clock.worked = 9.0, 0.5
+    assert counted.left == pytest.approx(20 - 10 - 9)  # half at most
+    clock.now = 30.0
+    assert counted.left == 0.01
 
 
 def test_methods_share_the_time_and_pass_on_what_they_leave(monkeypatch):
     clock, shares = Clock(), {}
-    monkeypatch.setattr(auto, "time", clock)
+    for module in (auto, limits):
+        monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(auto, "_score", lambda found, choice: 1.0)
-    uses = {"optimal": 2.0, "local": 6.0, "personal": 5.0, "mondrian": 7.0}
+    uses = {"optimal": 2.0, "local": 6.0, "personal": 5.0, "mondrian": 7.0, "k-member": 5.0}
 
     def search(name: str, seconds: float | None) -> SimpleNamespace:
         shares[name] = seconds
         clock.now += uses[name]
         return SimpleNamespace(left_out=0, step=np.zeros(1))
 
-    choice = auto.Choice([hm.KAnonymity(2)], None, 0.0, 20.0, {})
+    limit = limits.Clock(25 / 0.92, 1, 0.0, 0.0)  # 8% of it are the door's
+    choice = auto.Choice([hm.KAnonymity(2)], None, 0.0, limit, {})
     auto.try_methods(Tuples.of(people()), choice, search)
-    # 20 for four; 18 are left for three, 12 for two, 7 for the last.
-    assert shares == pytest.approx({"optimal": 5.0, "local": 6.0, "personal": 6.0, "mondrian": 7.0})
+    # 25 for five; 23 are left for four, 17 for three, 12 for two, 5 for the last.
+    wanted = {"optimal": 5.0, "local": 5.75, "personal": 17 / 3, "mondrian": 6.0, "k-member": 5.0}
+    assert shares == pytest.approx(wanted)
+
+
+def test_exact_divides_no_block_anew_when_time_is_up(monkeypatch):
+    clock, tried = Clock(), []
+    monkeypatch.setattr(exact, "time", clock)
+    given = SimpleNamespace(take=lambda rows: rows)
+
+    def optimum(rows, metric, until, known):
+        tried.append(until)
+        clock.now += 4.0
+        return SimpleNamespace(ids=np.zeros(len(rows), dtype=np.int64))
+
+    monkeypatch.setattr(exact, "optimum", optimum)
+    ids = np.repeat(np.arange(6), 2)
+    blocks = [np.arange(4), np.arange(4, 8), np.arange(8, 12)]
+    found = exact._improved(given, ids, blocks, "dbil", 6.0)
+    assert tried == [2.0, 5.0]  # a third of 6, half of the 2 that are left; then it is over
+    assert len(set(found[8:].tolist())) == 2  # as it was
 
 
 @pytest.mark.parametrize("looks", [2, 5, 20, 60, 200])

@@ -51,6 +51,9 @@ WAYS: dict[str, Any] = {
     "local": {"models": (hm.KAnonymity(3),), "method": "local", "demands": "ignore"},
     "mondrian": {"models": (hm.KAnonymity(3),), "method": "mondrian", "demands": "ignore"},
     "personal": {"models": (), "method": "personal"},
+    "sets": {"models": (hm.KAnonymity(3),), "method": "personal", "labels": "sets",
+             "demands": "ignore"},
+    "own demands in sets": {"models": (), "labels": "sets"},
 }  # fmt: skip
 
 

@@ -30,6 +30,7 @@ from halfmask.table.tuples import Tuples
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from halfmask.anonymize.clock import Clock
     from halfmask.metrics.cost import Metric
     from halfmask.models.verdict import Model
     from halfmask.release.candidate import Candidate
@@ -61,6 +62,7 @@ CONTENDERS = (
     Contender("local", recodes=True, cells=2e7, columns=64),
     Contender("personal", recodes=False, cells=2e7),
     Contender("mondrian", recodes=False),
+    Contender("k-member", recodes=False, cells=2e6),
 )
 _SCORED = ("loss", "mean-loss")  # what is known of labels, whichever method made them
 _DIVIDED = ("dbil",)
@@ -74,14 +76,14 @@ class Choice:
         models: the promises.
         metric: what to minimize, by name or as a metric; None: the loss.
         suppression: the share of rows that may be left out.
-        time_limit: seconds for all together.
+        clock: the time limit for all together.
         options: those of divisions, by name.
     """
 
     models: Sequence[Model]
     metric: str | Metric | None
     suppression: float
-    time_limit: float | None
+    clock: Clock | None
     options: dict[str, Any]
 
     @property
@@ -113,7 +115,6 @@ def try_methods(
     """
     if choice.metric_name not in (*METRICS, *_DIVIDED) and isinstance(choice.metric, str):
         raise ParameterError("metric", choice.metric, "one of " + ", ".join((*METRICS, *_DIVIDED)))
-    end = None if choice.time_limit is None else time.monotonic() + choice.time_limit
     best: tuple[float, Candidate, str] | None = None
     seen: list[Attempt] = []
     kept: dict[str, Candidate] = {}
@@ -122,7 +123,7 @@ def try_methods(
     open_ = reasons.count(None)
     for contender, unfit in zip(CONTENDERS, reasons, strict=True):
         reason = unfit
-        left = None if end is None else end - time.monotonic()
+        left = None if choice.clock is None else choice.clock.left
         if reason is None and left is not None and best is not None and left < _share(choice):
             reason = "no time was left"
         if reason is not None:
@@ -160,7 +161,7 @@ def suitable_methods(table: Table, models: Sequence[Model], metric: str) -> list
 
 def _share(choice: Choice) -> float:
     """How much of the time limit a method must still have to be worth a start."""
-    return 0.1 * (choice.time_limit or 0.0)
+    return 0.0 if choice.clock is None else 0.1 * choice.clock.limit
 
 
 def _unfit(contender: Contender, table: Tuples, choice: Choice) -> str | None:

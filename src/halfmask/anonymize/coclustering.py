@@ -11,6 +11,7 @@ Source: Benkhelif, "Publication de données personnelles respectueuse de la vie 
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -176,7 +177,7 @@ def _supplied_label(
     values = np.flatnonzero(chosen[column.of_value])
     for level in range(given.height + 1):
         codes = given.maps[level]
-        if len(values) and len(np.unique(codes[values])) == 1:
+        if len(values) and (codes[values] == codes[values[0]]).all():
             covered = np.flatnonzero(codes == codes[values[0]])
             label = given.labels[level][codes[values[0]]]
             return column_text(table, column.name, values[0]) if level == 0 else str(label), covered
@@ -217,6 +218,8 @@ class GroupingSettings:
 
 
 OPTIONS = ("bins", "intervals", "link")  # those that only co-clustering knows
+_SEARCH = 0.4  # of a time limit for the grid; its groups are split and labeled in the rest
+_UNTIL = 0.7  # of it until which groups are split
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -249,7 +252,7 @@ def cluster_rows(table: Table, settings: GroupingSettings) -> RowClustering:
         bins=settings.bins,
         intervals=settings.intervals,
         seed=settings.seed or 0,
-        time_limit=settings.time_limit,
+        time_limit=None if settings.time_limit is None else _SEARCH * settings.time_limit,
     )
     if not grid.informative:
         raise UnsatisfiableError(
@@ -284,15 +287,18 @@ def group_by_clusters(
             f"A class needs {least:,} rows and the table has {len(table):,}.",
             advice=(f"ask for no more than {len(table):,}",),
         )
+    began = time.monotonic()
     found = cluster_rows(table, settings)
-    division = satisfy(table, models, found, form_groups(found, least), settings)
+    deadline = began + _UNTIL * (math.inf if settings.time_limit is None else settings.time_limit)
+    groups = form_groups(found, least, deadline)
+    division = satisfy(table, models, found, groups, settings)
     return grouping_candidate(table, models, found, division, settings)
 
 
-def form_groups(found: RowClustering, least: int) -> NDArray[np.int32]:
-    """Groups of at least ``least`` rows, as few more as can be."""
+def form_groups(found: RowClustering, least: int, deadline: float = math.inf) -> NDArray[np.int32]:
+    """Groups of at least ``least`` rows, as few more as can be until ``deadline``."""
     groups = merge_small(found.grid, "row", least).partition[0]
-    return split_large(groups, found.matrix, least)
+    return split_large(groups, found.matrix, least, deadline)
 
 
 def grouping_candidate(

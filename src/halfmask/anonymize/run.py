@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from contextlib import ExitStack
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from halfmask.anonymize import local, optimal
 from halfmask.anonymize.auto import AUTO, Choice, try_methods
+from halfmask.anonymize.clock import Clock
 from halfmask.anonymize.entries import (
     DIVISIONS,
     require_metric_above,
@@ -51,7 +53,7 @@ from halfmask.table.table import require_table
 from halfmask.table.tuples import Tuples
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from fractions import Fraction
 
     import numpy as np
@@ -141,7 +143,7 @@ def anonymize(
         >>> hm.anonymize(people, hm.KAnonymity(2), method="optimal").levels
         {'age': 1, 'sex': 0}
     """
-    began = time.monotonic()
+    began = time.monotonic(), time.process_time()
     refuse_keywords("anonymize", (name for name in options if name in KEYWORDS))
     method = method or AUTO
     if metric is not None and not isinstance(metric, str):
@@ -202,11 +204,13 @@ def _release(
 
     def run(name: str, limit: float | None) -> Candidate:
         own = options if method != AUTO else _fitting(name, options)
-        end = None if limit is None else time.monotonic() + limit
+        end = math.inf if limit is None else time.monotonic() + limit
+
+        def left() -> float | None:
+            return None if clock is None else max(min(end - time.monotonic(), clock.left), 0.01)
 
         def search(entries: Tuples, share: float | Fraction) -> Candidate:
-            seconds = None if end is None else max(end - time.monotonic(), 0.01)
-            effort = {"suppression": share, "seed": seed, "time_limit": seconds}
+            effort = {"suppression": share, "seed": seed, "time_limit": left}
             return _search(entries, models, name, metric, {**effort, **own})
 
         return search_until_stable(
@@ -214,11 +218,12 @@ def _release(
         )
 
     tried: tuple[Attempt, ...] = ()
-    left = _left(time_limit, began, len(table) * len(table.schema.quasi))
+    cells = len(table) * len(table.schema.quasi)
+    clock = None if time_limit is None else Clock(time_limit, cells, *began)
     if method != AUTO:
-        found = run(method, left)
+        found = run(method, None)
     else:
-        choice = Choice(models, metric, suppression, left, options)
+        choice = Choice(models, metric, suppression, clock, options)
         found, tried = try_methods(rows, choice, run)
     parameters = dict(found.parameters)
     if "time_limit" in parameters:
@@ -264,25 +269,7 @@ def _key(table: Table, given: object) -> bytes:
     return key_bytes(given, None)
 
 
-# What labels and the door are left of a time limit: a share, or what so many cells take if that is
-# more, but never above half of it.
-_DOOR = 0.08
-_CELL = 3e-6  # seconds, judged
 _HIERARCHIES = 1 / 3  # of the time of a search, for finding hierarchies that are automatic
-
-
-def _left(time_limit: float | None, began: float, cells: int) -> float | None:
-    """The seconds that searches have, of a limit that counts from the start.
-
-    Args:
-        time_limit: seconds for everything.
-        began: when that started, as ``time.monotonic`` counts.
-        cells: rows times quasi-identifiers, which the door labels and counts again.
-    """
-    if time_limit is None:
-        return None
-    door = min(max(_DOOR * time_limit, _CELL * cells), time_limit / 2)
-    return max(time_limit - door - (time.monotonic() - began), 0.01)
 
 
 def _search(
@@ -294,15 +281,14 @@ def _search(
 ) -> Candidate:
     """The candidate of one method; ``given`` is its effort and its options."""
     rows = entries.table
+    left: Callable[[], float | None] = given["time_limit"]
+    limit = left()
     if method in PERTURBING:
-        return _perturb(rows, models, method, metric, given)
-    began, limit = time.monotonic(), given["time_limit"]
+        return _perturb(rows, models, method, metric, {**given, "time_limit": limit})
     rows = find_automatic(rows, None if limit is None else _HIERARCHIES * limit)
     rows = prepare(rows, models, blind=method == CONFIDENTIAL)
     check_hierarchies(rows)
-    effort = {name: given[name] for name in _EFFORT}
-    if limit is not None:
-        effort["time_limit"] = max(limit - (time.monotonic() - began), 0.01)
+    effort = {name: given[name] for name in _EFFORT} | {"time_limit": left()}
     options = {name: value for name, value in given.items() if name not in _EFFORT}
     if method == CONFIDENTIAL:
         from halfmask.anonymize.partition.confidential import divide_blindly

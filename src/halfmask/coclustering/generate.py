@@ -19,6 +19,8 @@ Source: Benkhelif, "Publication de données personnelles respectueuse de la vie 
 from __future__ import annotations
 
 import itertools
+import math
+import time
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Literal
@@ -39,7 +41,7 @@ _CANDIDATES = 64  # parts that a split is tried on, the most even ones first
 
 
 def split_large(
-    groups: NDArray[np.int32], matrix: NDArray[np.int32], least: int
+    groups: NDArray[np.int32], matrix: NDArray[np.int32], least: int, deadline: float = math.inf
 ) -> NDArray[np.int32]:
     """Split groups again and again so that none could be split into two of ``least`` rows.
 
@@ -47,6 +49,7 @@ def split_large(
         groups: the group of each row.
         matrix: (rows, columns) the part of each row in each column.
         least: the fewest rows of a group.
+        deadline: when to stop, in seconds of the monotonic clock; what is open then stays whole.
     """
     out = np.empty(len(groups), dtype=np.int32)
     order = np.argsort(groups, kind="stable")
@@ -55,7 +58,8 @@ def split_large(
     done = 0
     while waiting:
         rows = waiting.pop()
-        halves = _halves(rows, matrix[rows], least) if len(rows) >= 2 * least else None
+        open_ = len(rows) >= 2 * least and time.monotonic() < deadline
+        halves = _halves(rows, matrix[rows], least) if open_ else None
         if halves is None:
             out[rows] = done
             done += 1
@@ -68,10 +72,10 @@ def _halves(
     rows: NDArray[np.int64], matrix: NDArray[np.int32], least: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
     """The rows with and without the part whose presence tells most, or None."""
-    present, codes = np.unique(matrix, return_inverse=True)
-    codes = codes.reshape(matrix.shape)
-    n, width = len(rows), len(present)
-    counts = np.bincount(codes.ravel(), minlength=width)
+    counts = np.bincount(matrix.ravel())
+    place = np.cumsum(counts > 0) - 1  # parts that no row here holds take no room
+    codes, counts = place[matrix], counts[counts > 0]
+    n, width = len(rows), len(counts)
     even = np.minimum(counts, n - counts)
     candidates = np.argsort(-even, kind="stable")[:_CANDIDATES]
     candidates = candidates[even[candidates] >= least]

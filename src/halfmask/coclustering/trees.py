@@ -219,12 +219,17 @@ def column_trees(levels: MergeHierarchy, melted: MeltedTable) -> dict[str, Colum
     merges = [(-1, -1)] + [
         (kept, gone) for merged, kept, gone in levels.path.steps.tolist() if merged == side
     ]
-    for kept, gone in merges:
+    held = {name: set(group[place].tolist()) for name, place in places.items()}
+    for number, (kept, gone) in enumerate(merges):
         group[group == gone] = kept
         for name, place in places.items():
-            here = by_appearance(group[place])
-            if int(here.max()) < int(found[name][-1].max()):
-                found[name].append(here)
+            joins = {kept, gone} <= held[name]
+            if gone in held[name]:
+                held[name] = held[name] - {gone} | {kept}
+            if joins or not number:
+                here = by_appearance(group[place])
+                if int(here.max()) < int(found[name][-1].max()):
+                    found[name].append(here)
     return {c.name: ColumnTree(c, tuple(found[c.name])) for c in melted.columns}
 
 

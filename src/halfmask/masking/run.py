@@ -96,8 +96,8 @@ def mask(
     chosen = read_steps(steps or table.schema.mask)
     if not chosen:
         raise InputError(
-            "No step is named: give masks, such as hm.masks.TopCode('income', share=0.01), or list "
-            "them under [mask] steps in the schema."
+            "No step is named: give some, such as 'top-code income share=0.01' (with --step on the "
+            "command line), or list them under [mask] steps in the schema."
         )
     promises = (models,) if isinstance(models, Model) else tuple(models)
     named = len(promises)

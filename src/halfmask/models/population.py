@@ -134,7 +134,7 @@ class DeltaPresence(Model):
     Example:
         >>> DeltaPresence(0, 0.5, population=None)  # doctest: +IGNORE_EXCEPTION_DETAIL
         Traceback (most recent call last):
-        ParameterError: population = None is not possible: give a table.
+        ParameterError: population is missing: give a table.
     """
 
     family: ClassVar[str] = "delta-presence"

@@ -30,7 +30,7 @@ from halfmask.table.table import encode_column
 from halfmask.table.tuples import ones, tally
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -218,29 +218,45 @@ def _require_cover(table: Table, name: str, labels: pa.Array, codes: NDArray[np.
     encoded = table.encode(name).values
     values: list[Label] = encode_labels(encoded).to_pylist()
     hierarchy, known = table.hierarchy(name), value_places(values)
-    read: dict[str, tuple[int, int] | None] = {}
+    coded = seen["label"].combine_chunks().dictionary_encode()
+    texts: list[Label] = coded.dictionary.cast(pa.string()).to_pylist()
+    ranges = _label_places([t for t in texts if t is not None], known, encoded)
+    low, high = np.array([ranges.get(text, _NOWHERE) for text in (*texts, None)]).T
+    held = seen["value"].to_numpy()
+    label = coded.indices.fill_null(len(texts)).to_numpy()
+    inside = (low[label] <= held) & (held <= high[label])
+    above = _labels_above(hierarchy)
     wrong = 0
-    for code, label in zip(seen["value"].to_pylist(), seen["label"].to_pylist(), strict=True):
-        if label == values[code] or label == TOP:
+    for place in np.flatnonzero(~inside).tolist():
+        code, text = int(held[place]), [*texts, None][label[place]]
+        if text in (values[code], TOP) or text in above[code]:
             continue
-        above = {
-            str(one)
-            for level in range(1, hierarchy.height + 1)
-            if (one := hierarchy.labels[level][hierarchy.maps[level][code]]) is not None
-        }
-        if label is not None and label in above:
-            continue
-        pieces = [] if label is None else label.split(SIGN)
-        if len(pieces) > 1:
-            own = MISSING if values[code] is None else values[code]
-            wrong += own not in pieces and not above & set(pieces)
-            continue
-        if label is not None and label not in read:
-            read[label] = range_ends(label, known) or _written_ends(label, encoded)
-        range_ = None if label is None or values[code] is None else read[label]
-        wrong += range_ is None or not range_[0] <= code <= range_[1]
+        own = MISSING if values[code] is None else values[code]
+        pieces = [] if text is None else text.split(SIGN)
+        wrong += len(pieces) < 2 or (own not in pieces and not above[code] & set(pieces))
     if wrong:
         raise InternalError(f"Column {name!r}: {wrong} published labels do not cover their value.")
+
+
+_NOWHERE = (1, 0)  # no place lies between these
+
+
+def _label_places(
+    labels: Sequence[str], known: Mapping[str, int], values: pa.Array
+) -> dict[Label, tuple[int, int]]:
+    """The codes of the first and the last value inside each label that is a range.
+
+    Nobody may hold its ends. The missing value, which stands last, is in no range.
+    """
+    present = values.drop_null().to_pylist()
+    ends = _all_bounds((one for one in labels if SIGN not in one), values.type)
+    found: dict[Label, tuple[int, int]] = {}
+    for label, both in ends.items():
+        places = range_ends(label, known)
+        if places is None and both is not None:
+            places = bisect_left(present, both[0]), bisect_right(present, both[1]) - 1
+        found[label] = places or _NOWHERE
+    return found
 
 
 def _bounds(label: str, kind: pa.DataType) -> tuple[Any, Any] | None:
@@ -259,13 +275,33 @@ def _bounds(label: str, kind: pa.DataType) -> tuple[Any, Any] | None:
     return None
 
 
-def _written_ends(label: str, values: pa.Array) -> tuple[int, int] | None:
-    """The codes of the first and the last value inside a range whose ends nobody may hold."""
-    found = _bounds(label, values.type)
-    if found is None:
-        return None
-    present = values.drop_null().to_pylist()
-    return bisect_left(present, found[0]), bisect_right(present, found[1]) - 1
+def _all_bounds(labels: Iterable[str], kind: pa.DataType) -> dict[str, tuple[Any, Any] | None]:
+    """``_bounds`` of every label; in one go where the first sign of each parts two ends."""
+    texts = list(labels)
+    signs = [" to " if one.find(" to ", 1) > 0 else "-" for one in texts]
+    cuts = [one.find(sign, 1) for one, sign in zip(texts, signs, strict=True)]
+    found: dict[str, tuple[Any, Any] | None] = dict.fromkeys(texts)
+    parted = [i for i, at in enumerate(cuts) if at > 0]
+    low = [texts[i][: cuts[i]] for i in parted]
+    high = [texts[i][cuts[i] + len(signs[i]) :] for i in parted]
+    try:
+        ends = pa.array([*low, *high], pa.string()).cast(kind).to_pylist()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return {**found, **{texts[i]: _bounds(texts[i], kind) for i in parted}}
+    for i, first, last in zip(parted, ends[: len(parted)], ends[len(parted) :], strict=True):
+        found[texts[i]] = (first, last) if first <= last else _bounds(texts[i], kind)
+    return found
+
+
+def _labels_above(hierarchy: Hierarchy) -> list[set[str]]:
+    """For each value the labels of its hierarchy above it."""
+    found: list[set[str]] = [set() for _ in range(hierarchy.maps.shape[1])]
+    for labels, codes in zip(hierarchy.labels[1:], hierarchy.maps[1:].tolist(), strict=True):
+        texts = [None if one is None else str(one) for one in labels]
+        for own, code in zip(found, codes, strict=True):
+            if (text := texts[code]) is not None:
+                own.add(text)
+    return found
 
 
 def require_round_bounds(
@@ -289,6 +325,7 @@ def require_round_bounds(
         if not inside or recoding.labels[name].levels(table, name) is not None:
             continue
         rare = _too_few(table, name, kept, models, floor)
+        written = _as_written(_all_bounds(inside, kind), kind)
         shown = 0
         for label in inside:
             pieces = label.split(SIGN)
@@ -297,16 +334,21 @@ def require_round_bounds(
                 continue
             if isinstance(recoding.labels[name], Sets):
                 continue  # a label of the hierarchy, which others wrote
-            found = _bounds(label, kind)
-            if found is not None:
-                written = pa.array(found, kind).cast(pa.string()).to_pylist()
-                shown += any(text in rare for text in written)
-            else:
-                shown += any(text in rare for text in label.split(" to "))
+            shown += any(text in rare for text in written.get(label, label.split(" to ")))
         if shown:
             raise InternalError(
                 f"Column {name!r}: {shown} published labels show a value that too few people hold."
             )
+
+
+def _as_written(
+    ends: Mapping[str, tuple[Any, Any] | None], kind: pa.DataType
+) -> dict[str, tuple[str, str]]:
+    """The ends of ranges as values of the column are written."""
+    known = {label: both for label, both in ends.items() if both is not None}
+    flat = pa.array([end for both in known.values() for end in both], kind)
+    texts = flat.cast(pa.string()).to_pylist()
+    return dict(zip(known, zip(texts[::2], texts[1::2], strict=True), strict=True))
 
 
 def require_shared_values(
@@ -385,7 +427,8 @@ def require_own_values(
                 shown -= _named(table.hierarchy(name))
         if isinstance(labels, Ranges) and labels.bounds is not None and labels.bounds.step:
             # On the grid of the column, which only rows that leave decide.
-            shown = {text for text in shown if _bounds(text, encoded.values.type) is None}
+            ends = _all_bounds(shown, encoded.values.type)
+            shown = {text for text in shown if ends[text] is None}
         strange = len(shown - _shown(None if ranges or written else rule, shown, held))
         if strange:
             raise InternalError(

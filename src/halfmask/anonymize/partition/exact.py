@@ -76,7 +76,7 @@ def find_optimum(task: PartitionTask) -> Division:
         )
     if metric == "split" or len(task) <= largest:
         return _proven(task, optimum(task, metric, deadline), metric)
-    ids = divide_personal(task).ids
+    ids = divide_personal(_with_half(task)).ids
     # Blocks of the second round lie across the borders of the first.
     for share, first in ((0.5, largest), (1.0, largest // 2)):
         until = time.monotonic() + share * (deadline - time.monotonic())
@@ -87,6 +87,14 @@ def find_optimum(task: PartitionTask) -> Division:
         "itself or the best found in its time, the whole need not be."
     )
     return Division(repair(task, number_classes(ids)), notes=(note,))
+
+
+def _with_half(task: PartitionTask) -> PartitionTask:
+    """The task with half of what is left of its time."""
+    if task.deadline is None:
+        return task
+    now = time.monotonic()
+    return replace(task, deadline=now + (task.deadline - now) / 2)
 
 
 def _blocks(
@@ -115,10 +123,13 @@ def _improved(
     metric: str,
     deadline: float,
 ) -> NDArray[np.int64]:
-    """Divide each block anew where that is better than its classes in ``ids``."""
+    """Divide blocks anew where that is better than their classes in ``ids``; until ``deadline``."""
     ids = ids.copy()
     for number, rows in enumerate(blocks):
-        share = time.monotonic() + (deadline - time.monotonic()) / (len(blocks) - number)
+        now = time.monotonic()
+        if now >= deadline:
+            break
+        share = now + (deadline - now) / (len(blocks) - number)
         part = optimum(task.take(rows), metric, share, number_classes(ids[rows]))
         ids[rows] = part.ids + ids.max() + 1
     return number_classes(ids)

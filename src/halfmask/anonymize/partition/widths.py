@@ -33,7 +33,8 @@ _WORDS = 16  # words of 64 values up to which sets of a column are kept
 _TRIED = 12  # columns, the widest, between which cuts are chosen
 _SWEEPS = 8
 _GAIN = 0.006  # stop when a sweep gains less than this share
-_NEAR = 2  # neighbors on either side in each order of the rows
+_NEAR = (2, 12)  # neighbors on either side in each order of the rows; more where classes are large
+_LISTED = 20_000_000  # neighbors of all rows together, unless that leaves fewer than those two
 _ORDERS = 12
 _WORK = 300_000_000  # cells that an improvement looks at, at most; the clock may end it before
 
@@ -233,7 +234,7 @@ def improve_by_labels(
 
     lists, free = _lists(task, ids)
     room = room_for(widths, task.demands)
-    near = _neighbors(widths)
+    near = _neighbors(widths, _near(task))
     piece = max(_PIECE // (1 + len(task.space.columns)), 1)
     left = _WORK // (1 + len(task.space.columns))
     for sweep in range(1, _SWEEPS + 1):
@@ -280,17 +281,24 @@ def _lists(task: PartitionTask, ids: NDArray[np.int64]) -> tuple[ClassLists, int
     return lists, room - held
 
 
-def _neighbors(widths: Widths) -> NDArray[np.int32]:
+def _near(task: PartitionTask) -> int:
+    """How many neighbors on a side: a quarter of a class, as far as memory allows."""
+    room = _LISTED // (2 * _ORDERS * max(len(task), 1))
+    wanted = int(np.median(task.demands.k)) // 4 if len(task) else 0
+    return max(min(wanted, room, _NEAR[1]), _NEAR[0])
+
+
+def _neighbors(widths: Widths, wanted: int) -> NDArray[np.int32]:
     """Rows that stand beside each other in several orders, each of which lets one column vary."""
     n, m = widths.places.shape
     busy = np.argsort(-widths.sizes, kind="stable")
     last = busy[: min(m, _ORDERS)]
-    out = np.full((n, 2 * _NEAR * len(last)), -1, dtype=np.int32)
+    out = np.full((n, 2 * wanted * len(last)), -1, dtype=np.int32)
     for place, c in enumerate(last.tolist()):
         keys = [widths.places[:, (c - i) % m] for i in range(min(m, 24))]
         order = np.lexsort(keys)
-        for step in range(1, _NEAR + 1):
-            at = 2 * (place * _NEAR + step - 1)
+        for step in range(1, wanted + 1):
+            at = 2 * (place * wanted + step - 1)
             out[order[:-step], at] = order[step:]
             out[order[step:], at + 1] = order[:-step]
     return out

@@ -40,6 +40,11 @@ _PACKINGS = {  # the first bytes of packed files, whatever they are called
 _SAMPLE = 1 << 16
 _BLOCK = 1 << 22
 _SHOWN = 200
+_BLOCK = 1 << 22  # bytes that are parsed at a time: the longest row
+_NO_TEXT = (  # what a name may promise that is known by its first bytes
+    ".xlsx", ".xls", ".ods", ".dta", ".sav", ".por", ".sas7bdat", ".xpt", ".sqlite", ".parquet",
+    ".feather", ".arrow", ".zip", ".xz",
+)  # fmt: skip
 UNPACKING = (OSError, EOFError, pa.ArrowInvalid, lzma.LZMAError, zipfile.BadZipFile, zlib.error)
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -407,7 +412,7 @@ def _parse(
         encoding=codec,
         column_names=names,
         skip_rows=dialect.blank,
-        block_size=1 << 22,
+        block_size=_BLOCK,
     )
     read.skip_rows_after_names = 1
     parse = arrow_csv.ParseOptions(
@@ -433,11 +438,14 @@ def _parse(
 def _arrow_fault(source: Path | bytes, dialect: Dialect, message: str) -> InputError:
     """Arrow's messages quote cells, so none of their text is passed on."""
     name = name_of(source)
+    if isinstance(source, Path) and source.suffix.lower() in (*PACKED, *_NO_TEXT):
+        suffix = source.suffix.lower()
+        return InputError(f"{name} is damaged or no {suffix} file: save it anew, or as .csv.")
     if "UTF8" in message or "codec" in message or "decode" in message:
         return unreadable(source, dialect.encoding)
-    if "straddling" in message:
+    if "straddling" in message and sum(map(len, blocks(source))) > _BLOCK:
         return InputError(f"{name} has a row of more than 4 MB; is a quote left open?")
-    if "Empty CSV" in message:
+    if "Empty CSV" in message or "straddling" in message:  # a header without a line end
         return InputError(f"{name} has a header but no rows.")
     return InputError(f"{name} is not readable as CSV with delimiter {dialect.delimiter!r}.")
 
