@@ -203,3 +203,20 @@ def test_the_door_counts_stretches_for_itself():
     for k in (5, 10):
         with pytest.raises(InternalError, match="fewer than"):
             require_shared_together(table, crossed, k, columns=2, cuts=cuts)
+
+
+def test_a_column_too_fine_is_named():
+    random = np.random.default_rng(0)
+    kind = random.integers(0, 3, 600)
+    rows = pa.table(
+        {
+            "kind": [f"k{v}" for v in kind],
+            "sort": [
+                f"s{(v + (r < 0.1)) % 3}" for v, r in zip(kind, random.random(600), strict=True)
+            ],
+            "town": [f"t{v}" for v in random.integers(0, 20, 600)],
+        }
+    )
+    table = hm.read(rows, dict.fromkeys(rows.column_names, "quasi"))
+    with pytest.raises(UnsatisfiableError, match="'town'"):
+        hm.synthesize(table, method="cocluster", k=25, seed=0)

@@ -267,7 +267,7 @@ def _possible(
     """
     fits = shared.possible([one.drawn > 0 for one in columns])
     if not all(one.any() for one in fits):
-        raise no_row()
+        raise no_row(max(columns, key=lambda one: len(one.drawn)).column.name)
     out = [model.sizes @ chances @ ~fit / model.sizes.sum()
            for chances, fit in zip(model.chances, fits, strict=True)]  # fmt: skip
     many = tuple(c.column.name for c, share in zip(columns, out, strict=True) if share > _MANY)
@@ -280,8 +280,8 @@ def _combination_notes(lost: tuple[str, ...], changed: float, wanted: int) -> tu
     if lost:
         notes.append(
             f"In {', '.join(lost)}, more than one row in ten would hold a value that goes with too "
-            "few of the other columns' values, and holds another one: generalize such columns "
-            "first."
+            "few of the other columns' values, and holds another one: generalize columns with many "
+            "values first, or take combinations=1."
         )
     if changed > _MANY:
         notes.append(

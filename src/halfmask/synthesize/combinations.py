@@ -298,11 +298,12 @@ def redraw_rare(
     return changed
 
 
-def no_row() -> UnsatisfiableError:
-    """What is said where nothing can be drawn."""
+def no_row(finest: str | None = None) -> UnsatisfiableError:
+    """What is said where nothing can be drawn; ``finest`` names the column of most values."""
+    first = () if finest is None else (f"generalize {finest!r} first, which has most values",)
     return UnsatisfiableError(
         "No row was found of which enough people share every combination of columns.",
-        advice=("lower k", "give fewer columns or bins", "or combinations=1"),
+        advice=(*first, "lower k", "give fewer columns or bins", "or combinations=1"),
     )
 
 
