@@ -22,6 +22,7 @@ import argparse
 import json
 import os
 import resource
+import signal
 import subprocess
 import tempfile
 import time
@@ -96,8 +97,10 @@ def theirs(
             env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (given.limit,) * 2),
         )
-        if done.returncode < 0:
+        if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
             return f"not within {given.limit} s"
+        if done.returncode < 0:  # the compiler of mbi's inference does, now and then
+            return f"died: {signal.Signals(-done.returncode).name}"
         if not Path(target).exists():
             return ((done.stderr or "").strip().splitlines() or ["failed"])[-1][:60]
         held = np.load(target)

@@ -160,7 +160,9 @@ def test_identifiers_people_and_policies_never_leave():
         "policy": {"k": "k_i"},
         "columns": {"name": "identifier", "a": "quasi", "b": "sensitive"},
     }
-    found = hm.synthesize(hm.read(table, schema), method="cocluster", k=20, rows=1000)
+    found = hm.synthesize(
+        hm.read(table, schema), method="cocluster", k=20, rows=1000, combinations=1
+    )
     assert found.to_arrow().column_names == ["a", "b"]
     assert found.rows == 1000
     assert 50 < found.to_arrow()["b"].null_count < 150
@@ -180,7 +182,10 @@ def visits():
 @pytest.mark.usefixtures("unmeasured")
 @pytest.mark.parametrize("strategy", ["climb", "targeted"])
 def test_k_counts_people_where_they_have_several_rows(visits, strategy):
-    found = hm.synthesize(visits, method="cocluster", k=30, seed=0, strategy=strategy)
+    how = {"k": 30, "seed": 0, "strategy": strategy}
+    with pytest.raises(UnsatisfiableError, match="combinations=1"):  # no pair is held by 30 people
+        hm.synthesize(visits, method="cocluster", **how)
+    found = hm.synthesize(visits, method="cocluster", combinations=1, **how)
     assert found.parameters["k_obtained"] == 30
     with pytest.raises(UnsatisfiableError, match="at most 30"):
         hm.synthesize(visits, method="cocluster", k=31, seed=0, strategy=strategy)

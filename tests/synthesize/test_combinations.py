@@ -12,7 +12,7 @@ import halfmask as hm
 from halfmask.coclustering.generate import BlockGenerator
 from halfmask.errors import InternalError, ParameterError, UnsatisfiableError
 from halfmask.release.doors import synthetic
-from halfmask.release.doors.synthetic import require_shared_together
+from halfmask.release.doors.shared import require_shared_together
 from halfmask.synthesize.columns import shared_parts
 from halfmask.synthesize.combinations import redraw_rare, shared_combinations
 
@@ -133,9 +133,12 @@ def test_the_door_counts_people_and_not_rows():
 
 def test_what_was_not_counted_is_said(monkeypatch):
     monkeypatch.setattr(synthetic, "measure_synthetic", lambda *_, **__: {"likeness": {}})
-    release = hm.synthesize(two_kinds(1), method="cocluster", k=30, seed=1)
+    release = hm.synthesize(two_kinds(1), method="cocluster", k=30, seed=1, combinations=1)
     assert not any("held together" in one for one in release.statement["claimed"])
     assert any("more than 1 column" in one for one in release.statement["not_claimed"])
+    release = hm.synthesize(two_kinds(1), method="cocluster", k=30, seed=1)
+    assert any("every 2 columns" in one for one in release.statement["claimed"])
+    assert any("more than 2 column" in one for one in release.statement["not_claimed"])
 
 
 def test_what_cannot_be_counted_is_refused():

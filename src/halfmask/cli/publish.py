@@ -593,7 +593,7 @@ _OPTIONS = (
 @click.option(
     "--combinations",
     type=int,
-    help="cocluster: of how many columns k people hold the values together (1).",
+    help="cocluster: of how many columns k people hold the values together (2).",
 )
 @click.option("--time-limit", type=float, help="cocluster: seconds for the search.")
 @click.option("--rows", type=int, help="How many rows to draw; default: about as many as FILE has.")

@@ -32,6 +32,8 @@ from halfmask.coclustering.observations import log_factorials
 from halfmask.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from halfmask.coclustering.grid import Grid
@@ -233,6 +235,21 @@ class BlockGenerator:
 
     def __repr__(self) -> str:
         return f"BlockGenerator({len(self.sizes)} groups, {len(self.chances)} columns)"
+
+    def only(self, parts: Sequence[NDArray[np.bool_]]) -> BlockGenerator:
+        """The same model without the other parts; a group that has none of these has the margin.
+
+        Args:
+            parts: per column, which parts may be drawn; at least one.
+        """
+        chances = []
+        for held, may in zip(self.chances, parts, strict=True):
+            raw = held * may
+            empty = raw.sum(axis=1) == 0
+            raw[empty] = (self.sizes @ held) * may
+            raw[raw.sum(axis=1) == 0] = may
+            chances.append(raw / raw.sum(axis=1, keepdims=True))
+        return BlockGenerator(self.sizes, tuple(chances))
 
     def draw(
         self, rows: int, random: np.random.Generator, *, mode: Mode = "draw"

@@ -29,7 +29,12 @@ from halfmask.release.demands import DRAWN, INSTEAD, SET_ASIDE, refuse_diversity
 from halfmask.release.seal import published_columns, seal
 from halfmask.release.stored_entries import read_columns
 from halfmask.synthesize.columns import RARE, shared_parts, support
-from halfmask.synthesize.combinations import redraw_rare, shared_combinations
+from halfmask.synthesize.combinations import (
+    exchange_rare,
+    no_row,
+    redraw_rare,
+    shared_combinations,
+)
 from halfmask.synthesize.limits import (
     condition_notes,
     draw_fitting,
@@ -46,13 +51,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.coclustering.generate import Mode
+    from halfmask.coclustering.generate import BlockGenerator, Mode
     from halfmask.coclustering.grid import Grid
     from halfmask.coclustering.prepare import IntervalRule
     from halfmask.dp.conditions import Combination
     from halfmask.release.demands import DemandsChoice
     from halfmask.release.release import SyntheticRelease
     from halfmask.synthesize.columns import SharedColumnParts
+    from halfmask.synthesize.combinations import SharedCombinations
 
 
 def hold_out(table: Table, share: float, random: np.random.Generator) -> tuple[Table, Table | None]:
@@ -104,7 +110,8 @@ class DrawSettings:
         mode: ``"draw"`` at random or ``"quota"``.
         labels: whether numbers leave as the intervals that they lie in, as the thesis has it.
         combinations: of how many columns the values of a row must be held together by k people,
-            numbers by their interval; 1: each value for itself. It costs what is rare.
+            numbers in pairs by a stretch of intervals; 1: each value for itself. It costs what is
+            rare.
         holdout: the share of people kept out of the model, as a control of its risk.
         seed: for repeatable tests; None draws from the system's secure source.
         time_limit: seconds for the co-clustering.
@@ -121,7 +128,7 @@ class DrawSettings:
     strategy: Strategy = "climb"
     mode: Mode = "draw"
     labels: bool = False
-    combinations: int = 1
+    combinations: int = 2
     holdout: float = 0.0
     seed: int | None = None
     time_limit: float | None = None
@@ -196,13 +203,18 @@ def synthesize_groups(table: Table, settings: DrawSettings) -> SyntheticRelease:
     model = generator(grid, melted.offsets, np.concatenate([one.drawn for one in columns]))
     together = settings.combinations if wanted > 1 and len(names) > 1 else 1
     shared = None
+    lost: tuple[str, ...] = ()
     if together > 1:
-        shared = shared_combinations(melted.columns, together, wanted, owner)
+        shared = shared_combinations(
+            melted.columns, together, wanted, owner, stretch=not settings.labels
+        )
+        model, lost = _possible(model, shared, columns)
     changed: list[float] = []
 
     def draw(count: int) -> pa.Table:
         codes, groups = model.draw_in_groups(count, random, mode=settings.mode)
         if shared is not None:
+            exchange_rare(codes, groups, shared, random)
             changed.append(redraw_rare(codes, groups, model, shared, random))
         return _drawn_rows(table, columns, codes, random, labels=settings.labels)
 
@@ -218,12 +230,7 @@ def synthesize_groups(table: Table, settings: DrawSettings) -> SyntheticRelease:
     }
     notes = (*raised, *_notes(grid, columns, obtained, wanted), *unweighted_notes(table.schema))
     notes = (*notes, *((note,) if note else ()))
-    if max(changed, default=0.0) > _MANY:
-        notes = (
-            *notes,
-            "More than one row in ten was drawn anew, because it held a combination that fewer "
-            f"than {wanted:,} people share: dependence among rare values is weaker than it was.",
-        )
+    notes = (*notes, *_combination_notes(lost, max(changed, default=0.0), wanted))
     declared = table.schema.impossible
     notes = (
         *notes, *condition_notes(declared, settings.given), *apart
@@ -248,6 +255,40 @@ def synthesize_groups(table: Table, settings: DrawSettings) -> SyntheticRelease:
             given=given,
         )
     )
+
+
+def _possible(
+    model: BlockGenerator, shared: SharedCombinations, columns: list[SharedColumnParts]
+) -> tuple[BlockGenerator, tuple[str, ...]]:
+    """The model of what a row can hold, and in which columns more than one row in ten cannot.
+
+    Raises:
+        UnsatisfiableError: a column has no value that goes with the others.
+    """
+    fits = shared.possible([one.drawn > 0 for one in columns])
+    if not all(one.any() for one in fits):
+        raise no_row(max(columns, key=lambda one: len(one.drawn)).column.name)
+    out = [model.sizes @ chances @ ~fit / model.sizes.sum()
+           for chances, fit in zip(model.chances, fits, strict=True)]  # fmt: skip
+    many = tuple(c.column.name for c, share in zip(columns, out, strict=True) if share > _MANY)
+    return model.only(fits), many
+
+
+def _combination_notes(lost: tuple[str, ...], changed: float, wanted: int) -> tuple[str, ...]:
+    """What was given up so that enough people share every combination."""
+    notes = []
+    if lost:
+        notes.append(
+            f"In {', '.join(lost)}, more than one row in ten would hold a value that goes with too "
+            "few of the other columns' values, and holds another one: generalize columns with many "
+            "values first, or take combinations=1."
+        )
+    if changed > _MANY:
+        notes.append(
+            "More than one row in ten was drawn anew, because it held a combination that fewer "
+            f"than {wanted:,} people share: dependence among rare values is weaker than it was."
+        )
+    return tuple(notes)
 
 
 def _conditions(

@@ -10,7 +10,6 @@ near they come to real people, and says so.
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +22,12 @@ from halfmask.dp.figures import column_bounds
 from halfmask.errors import InternalError, PrivacyError
 from halfmask.release.column_types import types_of_rows
 from halfmask.release.demands import enforce_group_demands, noisy_demands, order_notes
+from halfmask.release.doors.shared import (
+    into_intervals,
+    ordered,
+    require_shared,
+    require_shared_together,
+)
 from halfmask.release.release import DOOR, PrivateRelease, SealedGuarantee, SyntheticRelease
 from halfmask.table.columns import Column
 from halfmask.table.files.rows import normalize
@@ -31,9 +36,7 @@ from halfmask.table.table import Table
 from halfmask.table.tuples import Tuples
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Sequence
 
     from halfmask.metrics.risk.attack import AttackOutcome
     from halfmask.release.candidate import NoiseCandidate, SyntheticCandidate
@@ -193,172 +196,6 @@ def _claimed(least: int, together: int) -> list[str]:
     return claims
 
 
-def require_shared(table: Table, rows: pa.Table, least: int) -> None:
-    """Refuse rows with a value that fewer than ``least`` people share.
-
-    A value leaves where ``least`` people hold it. A number may also be new, where as many people
-    have one that is as large, and one that is as small; an interval, where as many lie in it.
-
-    Raises:
-        InternalError: a column holds such a value; nothing leaves.
-    """
-    for name in rows.column_names:
-        if not _shared(table, name, rows[name].combine_chunks(), least):
-            raise InternalError(
-                f"Column {name!r} would publish a value that fewer than {least:,} people share."
-            )
-
-
-def require_shared_together(
-    table: Table,
-    rows: pa.Table,
-    least: int,
-    *,
-    columns: int,
-    cuts: Mapping[str, Sequence[float]],
-) -> None:
-    """Refuse rows of which fewer than ``least`` people share what some columns hold together.
-
-    Names count by their value, numbers by the interval between ``cuts`` that they lie in, what is
-    missing as a value of its own.
-
-    Raises:
-        InternalError: some columns hold such a combination; nothing leaves.
-    """
-    if columns < 2 or least < 2:
-        return
-    names = rows.column_names
-    person = table.schema.person
-    held = {"(person)": np.arange(len(table)) if person is None else table.encode(person).codes}
-    left: dict[str, NDArray[np.int64]] = {}
-    for place, name in enumerate(names):
-        both = _classes(table.arrow[name], rows[name], cuts.get(name))
-        held[str(place)], left[str(place)] = both
-    original, released = pa.table(held), pa.table(left)
-    for chosen in combinations(range(len(names)), min(columns, len(names))):
-        keys = [str(place) for place in chosen]
-        distinct = original.group_by([*keys, "(person)"]).aggregate([])
-        counts = distinct.group_by(keys).aggregate([([], "count_all")])
-        common = counts.filter(pc.greater_equal(counts["count_all"], least)).select(keys)
-        asked = released.group_by(keys).aggregate([])
-        if asked.join(common, keys, join_type="left anti").num_rows:
-            words = ", ".join(repr(names[place]) for place in chosen)
-            raise InternalError(
-                f"Columns {words} would publish a combination that fewer than {least:,} people "
-                "share."
-            )
-
-
-def _classes(
-    own: pa.ChunkedArray, released: pa.ChunkedArray, cuts: Sequence[float] | None
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Per row of either side, a number that stands for what is counted as one value."""
-    mine, theirs = _plain(own.combine_chunks()), _plain(released.combine_chunks())
-    if cuts is not None and _ordered(theirs.type):
-        ends = np.asarray(cuts, dtype=np.float64)
-        found = [
-            np.where(np.asarray(side.is_null()), -1, np.searchsorted(ends, _as_floats(side)))
-            for side in (mine, theirs)
-        ]
-        return found[0], found[1]
-    if cuts is not None:
-        mine = _into_intervals(pa.chunked_array([mine]), pc.unique(theirs.drop_null()).to_pylist())
-    elif mine.type != theirs.type:
-        theirs = theirs.cast(mine.type)
-    known = pc.unique(pa.chunked_array([mine, theirs]))
-    sides = (pc.index_in(side, value_set=known) for side in (mine, theirs))
-    first, second = (np.asarray(side.fill_null(-1)).astype(np.int64) for side in sides)
-    return first, second
-
-
-def _shared(table: Table, name: str, released: pa.Array, least: int) -> bool:
-    own, released = _plain(table.arrow[name].combine_chunks()), _plain(released)
-    person = table.schema.person
-    whose = pa.array(np.arange(len(own))) if person is None else table.arrow[person]
-    held = pa.table({"value": own, "person": whose})
-    distinct = held.group_by(["value", "person"]).aggregate([])
-    counts = distinct.group_by("value").aggregate([([], "count_all")])
-    common = counts.filter(pc.greater_equal(counts["count_all"], least))["value"]
-    if released.null_count and not common.null_count:
-        return False
-    released = released.drop_null()
-    kind = table.schema.columns[name].kind if name in table.schema.columns else None
-    if not _ordered(own.type) or kind in ("nominal", "ordinal"):
-        return bool(
-            pc.all(pc.is_in(released, value_set=common.combine_chunks())).as_py() is not False
-        )
-    if not _ordered(released.type):
-        return _intervals_shared(held, released, least)
-    new = released.filter(pc.invert(pc.is_in(released, value_set=common.combine_chunks())))
-    if not len(new):
-        return True
-    ends = (
-        held.filter(pc.is_valid(held["value"]))
-        .group_by("person")
-        .aggregate([("value", "min"), ("value", "max")])
-    )
-    if len(ends) < least:
-        return False
-    low = np.sort(_as_floats(ends["value_min"]))[least - 1]
-    high = np.sort(_as_floats(ends["value_max"]))[-least]
-    found = _as_floats(new)
-    return bool(((found >= low) & (found <= high)).all())
-
-
-def _intervals_shared(held: pa.Table, released: pa.Array, least: int) -> bool:
-    """Whether every interval that leaves holds the numbers of enough people."""
-    held = held.filter(pc.is_valid(held["value"]))
-    numbers, whose = _as_floats(held["value"]), held["person"].to_numpy()
-    for label in pc.unique(released).to_pylist():
-        low, high = interval_ends(label, held["value"].type)
-        inside = (numbers > low) & (numbers <= high)
-        if len(np.unique(whose[inside])) < least:
-            return False
-    return True
-
-
-def interval_ends(label: str, kind: pa.DataType) -> tuple[float, float]:
-    """The ends of an interval that is written as ``]1,2]``, ``<=1``, ``>2`` or ``any``."""
-    low, high = "", ""
-    if label.startswith("<="):
-        high = label[2:]
-    elif label.startswith(">"):
-        low = label[1:]
-    elif label.startswith("]"):
-        low, high = label[1:-1].split(",")
-    return _end(low, kind, -np.inf), _end(high, kind, np.inf)
-
-
-def _end(text: str, kind: pa.DataType, otherwise: float) -> float:
-    if not text:
-        return otherwise
-    if pa.types.is_time(kind):  # Arrow reads a time of day as part of a day only
-        text, kind = f"1970-01-01 {text}", pa.timestamp(kind.unit)
-    if pa.types.is_temporal(kind):
-        return float(_as_floats(pa.array([text]).cast(kind))[0])
-    return float(text)
-
-
-def _ordered(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_temporal(kind)
-    )
-
-
-def _as_floats(values: pa.Array | pa.ChunkedArray) -> NDArray[np.float64]:
-    if pa.types.is_temporal(values.type):
-        narrow = pa.types.is_date32(values.type) or pa.types.is_time32(values.type)
-        values = values.cast(pa.int32() if narrow else pa.int64())
-    return np.asarray(values.cast(pa.float64(), safe=False).to_numpy())
-
-
-def _plain(values: pa.Array) -> pa.Array:
-    return values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values
-
-
 def _sides(candidate: SyntheticCandidate) -> tuple[Table, Table, Table | None]:
     """The original, the rows that leave and the control, on the terms of the rows that leave.
 
@@ -371,11 +208,11 @@ def _sides(candidate: SyntheticCandidate) -> tuple[Table, Table, Table | None]:
         sides.append(candidate.control.arrow.select(rows.column_names))
     for place, name in enumerate(rows.column_names):
         kind = schema.columns[name].kind if name in schema.columns else None
-        written = _ordered(sides[0][name].type) and not _ordered(_plain_type(rows[name].type))
+        written = ordered(sides[0][name].type) and not ordered(_plain_type(rows[name].type))
         if written:
             labels = pc.unique(rows[name].combine_chunks().drop_null()).to_pylist()
             sides = [
-                side.set_column(place, name, _into_intervals(side[name], labels)) for side in sides
+                side.set_column(place, name, into_intervals(side[name], labels)) for side in sides
             ]
         columns[name] = Column("quasi", kind="nominal" if written else kind)
     known = Schema(columns)
@@ -385,16 +222,6 @@ def _sides(candidate: SyntheticCandidate) -> tuple[Table, Table, Table | None]:
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def _into_intervals(values: pa.ChunkedArray, labels: Sequence[str]) -> pa.Array:
-    """The interval of each number; a text of its own where none of those that leave holds it."""
-    numbers = _as_floats(values)
-    out = np.full(len(numbers), "(none of these)", dtype=object)
-    for label in labels:
-        low, high = interval_ends(label, values.type)
-        out[(numbers > low) & (numbers <= high)] = label
-    return pa.array(out, pa.string(), mask=np.asarray(values.is_null()))
 
 
 def measure_synthetic(candidate: SyntheticCandidate) -> dict[str, Any]:

@@ -79,7 +79,7 @@ const FIELDS = {
       options: ["equal-frequency", "equal-width", "modl"], hint: "equal-frequency", more: true },
     { name: "strategy", label: "cocluster: how groups grow to k", kind: "choice", options: ["climb", "targeted"], hint: "climb", more: true },
     { name: "mode", label: "cocluster: rows are drawn", kind: "choice", options: ["draw", "quota"], hint: "at random", more: true },
-    { name: "combinations", label: "cocluster: columns whose values together k people must share", kind: "whole", min: 1, hint: "1: each value alone", more: true },
+    { name: "combinations", label: "cocluster: columns whose values together k people must share", kind: "whole", min: 1, hint: "2; 1: each value alone", more: true },
     { name: "time_limit", label: "cocluster: time limit, in seconds", kind: "number", min: 0.1, hint: "none", more: true },
     { name: "seed", label: "cocluster: seed, to repeat a draw", kind: "whole", min: 0, hint: "none", more: true },
     { name: "demands", label: "set people's own demands aside; what leaves says so first", kind: "check", value: "ignore", more: true },
