@@ -31,7 +31,7 @@ VERBS: tuple[tuple[str, str, str, str], ...] = (
     ("tabulate", HERE + " (8)", HERE + " (8)", HERE + " (8)"),
     ("cocluster", HERE + " (9)", HERE + " (9)", HERE + " (9)"),
     ("synthesize by cocluster", HERE + " (8)", HERE + " (8)", HERE + " (8)"),
-    ("mask", MEMORY, MEMORY, MEMORY),
+    ("mask, randomize", HERE + " (10)", HERE + " (10)", HERE + " (10)"),
     ("series, frontier of other methods", MEMORY, MEMORY, MEMORY),
     ("write to a folder of Parquet files", "some rows at a time", "some rows at a time",
      "by the executors (4)"),

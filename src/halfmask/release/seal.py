@@ -127,7 +127,10 @@ def seal(
         from halfmask.release.doors.responses import ResponseClaim
 
         told = [c.column for c in candidate.claims if isinstance(c, ResponseClaim)]
-        return seal_masked(candidate, published_columns(candidate.rows, told))
+        names = published_columns(candidate.rows, told)
+        if candidate.tuples is None:
+            return seal_masked(candidate, names)
+        return seal_masked(candidate, names, published_columns(origin_of(candidate.tuples), told))
     if isinstance(candidate, SeriesCandidate):
         from halfmask.release.doors.series import seal_series
 

@@ -31,7 +31,7 @@ from halfmask.table.files.rows import normalize
 from halfmask.table.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -100,7 +100,7 @@ def write_labels(
         _require_models(candidate, recoding, labels.column_names, found)
         kept = [name for name in names if name not in labels.column_names]
         unread = [name for name in kept if name not in found[0].column_names]
-        _require_kept_values(labels.column_names, unread, aside)
+        require_kept_values(labels.column_names, unread, aside)
         distinct = aside.distinct(kept)
         aside.groups = found
         aside.connection.settle()
@@ -165,7 +165,9 @@ def propose_labeling(
         each = [table.encode(name).codes[kept].astype(np.int64) for name in columns]
         first = first_of_each(each)
         codes = [one[first] for one in each]
-        cells = {n: _plain(encode_labels(one)).take(pa.array(first)) for n, one in together.items()}
+        cells = {
+            n: plain_values(encode_labels(one)).take(pa.array(first)) for n, one in together.items()
+        }
     repeated = _are_repeated(candidate, names, len(kept), int(candidate.counts[kept].sum()))
     return Labeling(columns, codes, cells, names, _floats(tuples, names), repeated)
 
@@ -200,40 +202,51 @@ def _label_pieces(
         for name, one in encoded.items()
     }
     keys = [one.codes[kept].astype(np.int64) for one in encoded.values()]
-    order = np.lexsort((step[kept].astype(np.int64), *keys[::-1]))
-    same = np.ones(len(order), dtype=bool)  # as the row before: of one combination and class
-    same[:1] = False
-    for key in keys:
-        same[1:] &= key[order[1:]] == key[order[:-1]]
-    alike = same.copy()
-    same[1:] &= step[kept][order[1:]] == step[kept][order[:-1]]
-    starts = np.flatnonzero(~same)
-    first = order[starts]
-    sizes = np.diff(np.append(starts, len(order)))
-    begins = np.maximum.accumulate(np.where(alike, 0, np.arange(len(order))))[starts]
-    low = starts - begins + 1
+    first, low, high, whole = split_combinations(keys, step[kept].astype(np.int64))
     cells = {
-        name: _plain(encode_labels(labels[name])).take(pa.array(first))
+        name: plain_values(encode_labels(labels[name])).take(pa.array(first))
         for name in labels.column_names
         if not partition.labels[name].exact(used)
     }
-    whole = len(starts) == int(np.count_nonzero(~alike))
     return Labeling(
         columns,
         [key[first] for key in keys],
         cells,
         names,
         _floats(tuples, names),
-        _are_repeated(candidate, names, len(starts), len(kept)),
-        None if whole else (low, low + sizes - 1),
+        _are_repeated(candidate, names, len(first), len(kept)),
+        None if whole else (low, high),
     )
+
+
+def split_combinations(
+    keys: Sequence[NDArray[np.int64]], classes: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], bool]:
+    """Which of the rows of each combination go to which class.
+
+    Gives per combination and class its first row, the first and the last of the combination's rows
+    that go there, numbered from 1, and whether all of each combination go to one class.
+    """
+    order = np.lexsort((classes, *keys[::-1]))
+    same = np.ones(len(order), dtype=bool)  # as the row before: of one combination and class
+    same[:1] = False
+    for key in keys:
+        same[1:] &= key[order[1:]] == key[order[:-1]]
+    alike = same.copy()
+    same[1:] &= classes[order[1:]] == classes[order[:-1]]
+    starts = np.flatnonzero(~same)
+    sizes = np.diff(np.append(starts, len(order)))
+    begins = np.maximum.accumulate(np.where(alike, 0, np.arange(len(order))))[starts]
+    low = starts - begins + 1
+    whole = len(starts) == int(np.count_nonzero(~alike))
+    return order[starts], low, low + sizes - 1, whole
 
 
 def _labels_by_code(
     codes: NDArray[np.int32], labels: pa.ChunkedArray, encoded: Any
 ) -> pa.Array | None:
     """Per code its label, where every code has one; codes of no leaving entry have none."""
-    texts = _plain(encode_labels(labels))
+    texts = plain_values(encode_labels(labels))
     seen = pa.table({"code": codes, "label": texts}).group_by(["code", "label"]).aggregate([])
     numbers = seen["code"].to_numpy()
     if len(np.unique(numbers)) < len(numbers):
@@ -250,21 +263,50 @@ def _require_same_rows(
     """Demand that the written rows are those of the entries, group by group; gives the groups."""
     table, kept = candidate.table, np.flatnonzero(candidate.step >= 0)
     counted = [n for n in names if n in table.arrow.column_names and n not in labels.column_names]
-    said = {n: _plain(encode_labels(labels[n])) for n in labels.column_names}
-    said |= {n: _plain(table.arrow[n].take(pa.array(kept))) for n in counted}
+    return require_written(
+        {n: labels[n] for n in labels.column_names},
+        {n: table.arrow[n].take(pa.array(kept)) for n in counted},
+        candidate.counts[kept],
+        candidate.everybody + candidate.left_out,
+        aside,
+    )
+
+
+def require_written(
+    labels: Mapping[str, pa.ChunkedArray],
+    counted: Mapping[str, pa.ChunkedArray],
+    counts: NDArray[np.int64],
+    everybody: int,
+    aside: AsideRows,
+) -> tuple[pa.Table, NDArray[np.int64]]:
+    """Demand that the written rows are those that were checked, group by group; gives the groups.
+
+    Args:
+        labels: columns that are compared as they are written in text, one cell an entry.
+        counted: columns that are compared by their values.
+        counts: how many rows each entry stands for.
+        everybody: how many rows there were when they were counted.
+        aside: what was written.
+
+    Raises:
+        EngineError: the rows changed since they were counted.
+        InternalError: other rows were written.
+    """
+    said = {n: plain_values(encode_labels(one)) for n, one in labels.items()}
+    said |= {n: plain_values(one) for n, one in counted.items()}
     expected = pa.table(said)
-    written, rows = aside.count([*labels.column_names, *counted])
+    written, rows = aside.count([*labels, *counted])
     shown = normalize(written, ()) if written.num_rows else written
-    there = {n: _plain(encode_labels(shown[n])) for n in labels.column_names}
+    there = {n: plain_values(encode_labels(shown[n])) for n in labels}
     try:
-        there |= {n: _plain(shown[n]).cast(expected.schema.field(n).type) for n in counted}
+        there |= {n: plain_values(shown[n]).cast(expected.schema.field(n).type) for n in counted}
     except pa.ArrowInvalid:
         raise InternalError(
             "Other values were written than those that were counted; nothing was released."
         ) from None
     both = pa.concat_tables(
         [
-            expected.append_column(_ROWS, pa.array(candidate.counts[kept])),
+            expected.append_column(_ROWS, pa.array(counts)),
             pa.table(there).append_column(_ROWS, pa.array(-rows.astype(np.int64))),
         ],
         promote_options="permissive",
@@ -272,9 +314,7 @@ def _require_same_rows(
     sums = both.group_by(expected.column_names).aggregate([(_ROWS, "sum")])
     wrong = int(np.count_nonzero(sums[f"{_ROWS}_sum"].to_numpy()))
     if wrong:
-        everybody = candidate.everybody + candidate.left_out
-        there_now = aside.source_rows()
-        if there_now != everybody:
+        if aside.source_rows() != everybody:
             raise EngineError("The rows changed while they were read; nothing was released.")
         raise InternalError(
             f"The engine wrote other rows than those that were checked: {wrong} groups differ; "
@@ -283,7 +323,8 @@ def _require_same_rows(
     return shown, rows.astype(np.int64)
 
 
-def _plain(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
+def plain_values(column: pa.ChunkedArray | pa.Array) -> Any:
+    """A column without the list of its values."""
     kind = column.type
     return column.cast(kind.value_type) if pa.types.is_dictionary(kind) else column
 
@@ -322,7 +363,7 @@ def _bare(schema: Any, columns: Mapping[str, Any]) -> Any:
     return replace(schema, columns=dict(columns), person=None, household=None, weight=None)
 
 
-def _require_kept_values(labels: list[str], kept: list[str], aside: AsideRows) -> None:
+def require_kept_values(labels: list[str], kept: list[str], aside: AsideRows) -> None:
     """Demand that columns which were not counted leave as they are, class by class."""
     wrong = aside.changed_classes(labels, kept) if kept else 0
     if wrong:
