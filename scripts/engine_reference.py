@@ -39,7 +39,9 @@ VERBS: tuple[tuple[str, str, str, str], ...] = (
      DRIVER),
     ("write to PostgreSQL", "copied, one transaction", "in the database, one transaction",
      "copied through the driver's memory, one transaction"),
-    ("write to DuckDB, Delta or Iceberg", "refuses", "refuses", "refuses"),
+    ("write to DuckDB (.duckdb, .ddb)", "copied, one transaction", "copied, one transaction",
+     "copied through the driver's memory, one transaction"),
+    ("write to Delta or Iceberg (11)", "refuses", "refuses", "by the executors"),
 )  # fmt: skip
 
 

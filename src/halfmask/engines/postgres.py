@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from halfmask.engines.aside import ASIDE, reach
-from halfmask.engines.request import any_digits, engine_refusal, quoted, unread_type
+from halfmask.engines.request import MARK, any_digits, engine_refusal, quoted, unread_type
 from halfmask.engines.sql import SqlEngine
 from halfmask.engines.sql import table_node as named
 from halfmask.errors import EngineError, EngineUnavailableError, InputError, QueryError
@@ -67,7 +67,6 @@ _PUBLISHED = (
     (pa.types.is_decimal, "numeric"),
     (pa.types.is_time, "time"),
 )
-MARK = "halfmask release\n"  # how the comment of a released table begins
 
 
 class Postgres(SqlEngine):

@@ -26,6 +26,7 @@ Kind = Literal["integer", "decimal", "float", "text", "boolean", "temporal", "ot
 StateKind = Literal["count", "sum", "min", "max", "moments"]
 MeasureKind = Literal["median", "distinct", "rows", "max"]
 
+MARK = "halfmask release\n"  # how the comment of a released table begins
 REFUSED, WITHOUT_POLICY = -1, -2
 
 
