@@ -161,9 +161,10 @@ def anonymize(
                 models,
                 held,
                 policies=policies,
-                unfolded=method if method in DIVISIONS else None,
+                unfolded=_unfolded(method, pseudonym),
                 most=most_tuples,
                 demands=demands,
+                owners=pseudonym is not None,
             )
         else:
             rows = Tuples.of(with_policies(require_table(table), policies), note=reason)
@@ -226,6 +227,13 @@ def _release(
     notes = (*found.notes, *((rows.note,) if rows.note else ()))
     made = replace(found, demands=demands, tried=tried, parameters=parameters, pseudonym=key)
     return seal(replace(made, notes=notes))
+
+
+def _unfolded(method: str, pseudonym: object) -> str | None:
+    """What looks at every row, in words; None: distinct tuples are enough."""
+    if pseudonym is not None:
+        return "pseudonym="  # ties the rows of a person together
+    return f"method={method!r}" if method in DIVISIONS else None
 
 
 def _remedy(method: str, rows: Tuples) -> str:
@@ -295,7 +303,8 @@ def _search(
     """The candidate of one method; ``given`` is its effort and its options."""
     rows = entries.table
     if method in PERTURBING:
-        return _perturb(rows, models, method, metric, given)
+        found = _perturb(rows, models, method, metric, given)
+        return replace(found, tuples=entries) if entries.engine else found
     began, limit = time.monotonic(), given["time_limit"]
     rows = find_automatic(rows, None if limit is None else _HIERARCHIES * limit)
     rows = prepare(rows, models, blind=method == CONFIDENTIAL)

@@ -64,13 +64,15 @@ def count_entries(
     most: int = MOST,
     raised: bool = True,
     demands: DemandsChoice = "keep",
+    owners: bool = False,
 ) -> Tuples:
     """The distinct tuples of all that a search and the door look at, with their counts.
 
-    A division gets one entry a row, for which it is named (``unfolded``): rows that are alike may
-    stand in different classes. For the others, where there are more distinct tuples than ``most``,
-    columns are counted at coarser levels: as few as make the tuples fit, unless levels are given
-    already (``raised``).
+    Who looks at rows gets one entry a row, for which it is named (``unfolded``, such as
+    ``method='mdav'``): rows that are alike may stand in different classes. For the others, where
+    there are more distinct tuples than ``most``, columns are counted at coarser levels: as few as
+    make the tuples fit, unless levels are given already (``raised``). With ``owners`` it is known
+    whose each row is, also where nobody has two.
 
     Raises:
         SchemaError: a column is not declared or not there.
@@ -87,14 +89,14 @@ def count_entries(
     held.enter_context(stored.hold())
     held.callback(stored.let_go)
     counted, staying, others = table, None, 0
-    if one_row_each(table):
+    if not owners and one_row_each(table):
         counted = _without_person(table)
     if stored.count() > most:  # else all fits, whatever anybody holds
         counted, staying, others = _staying(counted, models, demands)
     if unfolded and stored.count() - others > most:
         raise InputError(
-            f"method={unfolded!r} holds what was counted of every row in memory, and there are "
-            f"more than {most:,} rows: use method='local' or 'optimal', which hold distinct tuples."
+            f"{unfolded} holds what was counted of every row in memory, and there are more than "
+            f"{most:,} rows: use method='local' or 'optimal', which hold distinct tuples."
         )
     schema = counted.schema
     wanted = _counted(schema, models)

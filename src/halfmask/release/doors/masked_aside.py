@@ -15,32 +15,30 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.engines.aside import Labeling, label_columns, reach, write_aside
+from halfmask.engines.aside import reach, write_aside
 from halfmask.errors import HalfmaskError, InternalError, SchemaError
 from halfmask.release.doors.written import (
+    join_cells,
     origin_of,
     plain_values,
     require_kept_values,
     require_written,
-    split_combinations,
 )
 from halfmask.release.partition import Perturbation
 from halfmask.release.recheck import recheck_models, require_verdicts
 from halfmask.table.demands import without_policies
-from halfmask.table.table import Table, encode_column
+from halfmask.table.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from halfmask.engines.aside import AsideRows
+    from halfmask.engines.aside import AsideRows, Labeling
     from halfmask.release.candidate import MaskedCandidate
     from halfmask.table.tuples import Tuples
 
     Ints = NDArray[np.int64]
-
-_REPEATED = 4  # rows a combination, above which they are counted before they are sorted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +77,7 @@ def write_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRows
     told = [name for name in names if name in rows.column_names]
     unread = {name: kinds[name] for name in names if name not in rows.column_names}
     _require_free(candidate, list(kinds))
-    aside = write_aside(stored, _labeling(candidate, tuples, tuple(names), kinds))
+    aside = write_aside(stored, _labeling(candidate, tuples, names))
     try:
         expected = {name: _settled(rows[name]) for name in told}
         counts = np.ones(len(candidate.rows), dtype=np.int64)
@@ -105,48 +103,13 @@ def _require_free(candidate: MaskedCandidate, there: Sequence[str]) -> None:
             raise SchemaError(f"There is a column '{name}' already: name the new one otherwise.")
 
 
-def _labeling(
-    candidate: MaskedCandidate, tuples: Tuples, names: tuple[str, ...], kinds: Mapping[str, Any]
-) -> Labeling:
+def _labeling(candidate: MaskedCandidate, tuples: Tuples, names: Sequence[str]) -> Labeling:
     """What the engine is asked to write."""
-    table, rows, source = candidate.table, candidate.rows.arrow, candidate.source
-    assert tuples.raw is not None  # noqa: S101 - as the origin says
-    encoded = {name: table.encode(name) for name in tuples.raw.column_names}
-    columns = {
-        name: label_columns(tuples.raw[name], one.codes, len(one.values), None)
-        for name, one in encoded.items()
-    }
+    rows, known = candidate.rows.arrow, candidate.table.arrow.column_names
     named = {name for step in candidate.steps for name in step["changes"]}
-    changed = [n for n in names if n in rows.column_names and (n in named or n not in encoded)]
-    classes = np.full(len(table), -1, dtype=np.int64)
-    classes[source] = _numbered([rows[name] for name in changed], len(source))
-    keys = [one.codes.astype(np.int64) for one in encoded.values()]
-    first, low, high, whole = split_combinations(keys, classes)
-    leaving = classes[first] >= 0
-    first, low, high = first[leaving], low[leaving], high[leaving]
-    place = np.full(len(table), -1, dtype=np.int64)
-    place[source] = np.arange(len(source))
-    at = pa.array(place[first])
-    floats = frozenset(n for n in names if n in kinds and pa.types.is_floating(kinds[n]))
-    repeated = set(names) <= {*encoded, *changed} and len(first) * _REPEATED <= len(source)
-    return Labeling(
-        columns,
-        [key[first] for key in keys],
-        {name: plain_values(_settled(rows[name]).take(at)) for name in changed},
-        names,
-        floats,
-        repeated,
-        None if whole else (low, high),
-    )
-
-
-def _numbered(columns: Sequence[pa.ChunkedArray], size: int) -> Ints:
-    """Per row a number that rows with the same cells share."""
-    ids = np.zeros(size, dtype=np.int64)
-    for column in columns:
-        one = encode_column(_settled(column))
-        _, ids = np.unique(ids * max(len(one.values), 1) + one.codes, return_inverse=True)
-    return ids
+    changed = [n for n in names if n in rows.column_names and (n in named or n not in known)]
+    cells = {name: _settled(rows[name]) for name in changed}
+    return join_cells(replace(tuples, table=candidate.table), candidate.source, cells, names)
 
 
 def _settled(column: pa.ChunkedArray) -> pa.ChunkedArray:

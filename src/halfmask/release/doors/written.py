@@ -8,7 +8,7 @@ the entries then holds of the written rows. No private column is ever written.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,14 +24,15 @@ from halfmask.engines.aside import (
 from halfmask.engines.tuples import bind_columns
 from halfmask.errors import EngineError, HalfmaskError, InternalError
 from halfmask.release.labels import encode_labels
-from halfmask.release.partition import RowPartition, label_texts
+from halfmask.release.partition import Perturbation, RowPartition, label_texts
 from halfmask.release.recheck import recheck_models, require_verdicts
 from halfmask.table.demands import without_policies
 from halfmask.table.files.rows import normalize
-from halfmask.table.table import Table
+from halfmask.table.table import Table, encode_column
+from halfmask.table.tuples import all_ones
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -51,14 +52,13 @@ class WrittenRows:
     Attributes:
         aside: the rows.
         source: the table that they come from.
-        recoding: how they were generalized; ``labels`` what the entries publish.
+        labels: what the entries publish.
         distinct: per column that leaves as it is, how many values it holds.
         sample: some of the combinations that leave, to be shown.
     """
 
     aside: AsideRows
     source: Table
-    recoding: Recoding | RowPartition
     labels: pa.Table
     distinct: Mapping[str, int]
     sample: pa.Table
@@ -73,9 +73,10 @@ def origin_of(tuples: Tuples) -> Table:
 
 def write_labels(
     candidate: Candidate,
-    recoding: Recoding | RowPartition,
+    recoding: Recoding | RowPartition | Perturbation,
     labels: pa.Table,
     names: tuple[str, ...],
+    tokens: pa.Array | None = None,
 ) -> WrittenRows:
     """Have the rows written with their labels, and count what was written.
 
@@ -84,6 +85,7 @@ def write_labels(
         recoding: how they are generalized.
         labels: what the entries publish that leave, in their order.
         names: the columns that leave.
+        tokens: the pseudonyms of the people of these entries, which leave in front; None: none.
 
     Raises:
         EngineError: the rows cannot be written, or changed since they were counted.
@@ -94,10 +96,14 @@ def write_labels(
     source = origin_of(tuples)
     stored: Any = source.stored
     _require_floors(tuples, source, recoding)
+    quasi = labels.column_names
+    if tokens is not None:
+        person = str(candidate.table.schema.person)
+        labels, names = labels.append_column(person, tokens), (person, *names)
     aside = write_aside(stored, propose_labeling(candidate, recoding, labels, names))
     try:
         found = _require_same_rows(candidate, labels, names, aside)
-        _require_models(candidate, recoding, labels.column_names, found)
+        _require_models(candidate, recoding, quasi, found)
         kept = [name for name in names if name not in labels.column_names]
         unread = [name for name in kept if name not in found[0].column_names]
         require_kept_values(labels.column_names, unread, aside)
@@ -109,17 +115,19 @@ def write_labels(
         raise
     reach("checked")
     sample = found[0].slice(0, 20)
-    return WrittenRows(aside, source, recoding, labels, distinct, sample)
+    return WrittenRows(aside, source, labels, distinct, sample)
 
 
-def _require_floors(tuples: Tuples, source: Table, recoding: Recoding | RowPartition) -> None:
+def _require_floors(
+    tuples: Tuples, source: Table, recoding: Recoding | RowPartition | Perturbation
+) -> None:
     """Demand that values which were counted as one get one label, by a hierarchy made of all.
 
     Raises:
         InternalError: a label is finer than what was counted, or not that of all its values.
     """
     for name, floor in tuples.floors.items():
-        if isinstance(recoding, RowPartition):
+        if isinstance(recoding, RowPartition | Perturbation):
             raise InternalError("Rows that were counted at coarser levels cannot be divided.")
         values, codes = tuples.spelled(name)
         every = bind_columns(source.rows, source.schema, pa.table({name: values}))
@@ -138,11 +146,24 @@ def _require_floors(tuples: Tuples, source: Table, recoding: Recoding | RowParti
 
 def propose_labeling(
     candidate: Candidate,
-    recoding: Recoding | RowPartition,
+    recoding: Recoding | RowPartition | Perturbation,
     labels: pa.Table,
     names: tuple[str, ...],
 ) -> Labeling:
     """What the engine is asked to write."""
+    tokens = candidate.pseudonym is not None
+    if tokens or isinstance(recoding, Perturbation):
+        assert candidate.tuples is not None  # noqa: S101 - the caller looked
+        entries = replace(candidate.tuples, table=candidate.table)
+        kept = np.flatnonzero(candidate.step >= 0)
+        cells = {
+            name: plain_values(encode_labels(labels[name]))
+            for name in labels.column_names
+            if labels.schema.field(name).type != candidate.table.arrow.schema.field(name).type
+            or not labels[name].equals(candidate.table.arrow[name].take(pa.array(kept)))
+        }
+        # Rows that were left out before may be alike with some that leave.
+        return join_cells(entries, kept, cells, names, whole=not candidate.left_out)
     if isinstance(recoding, RowPartition):
         return _label_pieces(candidate, recoding, labels, names)
     table, step, tuples = candidate.table, candidate.step, candidate.tuples
@@ -217,6 +238,64 @@ def _label_pieces(
         _are_repeated(candidate, names, len(first), len(kept)),
         None if whole else (low, high),
     )
+
+
+def join_cells(
+    tuples: Tuples,
+    kept: NDArray[np.int64],
+    cells: Mapping[str, pa.ChunkedArray | pa.Array],
+    names: Sequence[str],
+    *,
+    whole: bool = True,
+) -> Labeling:
+    """What the engine is asked to write of cells that are stated row by row.
+
+    Args:
+        tuples: entries that stand for one row each.
+        kept: which of them leave.
+        cells: what these show in columns that are changed or new.
+        names: the columns that leave.
+        whole: whether the entries are all rows, so that what no entry speaks of is not there.
+    """
+    table = tuples.table
+    assert tuples.raw is not None  # noqa: S101 - as the origin says
+    if not all_ones(tuples.counts):
+        raise InternalError("Cells are stated row by row.")
+    encoded = {name: table.encode(name) for name in tuples.raw.column_names}
+    columns = {
+        name: label_columns(tuples.raw[name], one.codes, len(one.values), None)
+        for name, one in encoded.items()
+    }
+    classes = np.full(len(table), -1, dtype=np.int64)
+    classes[kept] = _numbered(cells.values(), len(kept))
+    keys = [one.codes.astype(np.int64) for one in encoded.values()]
+    first, low, high, alike = split_combinations(keys, classes)
+    leaving = classes[first] >= 0
+    first, low, high = first[leaving], low[leaving], high[leaving]
+    place = np.full(len(table), -1, dtype=np.int64)
+    place[kept] = np.arange(len(kept))
+    at = pa.array(place[first])
+    kinds = origin_of(tuples).rows.columns()
+    floats = frozenset(n for n in names if n in kinds and pa.types.is_floating(kinds[n]))
+    return Labeling(
+        columns,
+        [key[first] for key in keys],
+        {name: plain_values(one).take(at) for name, one in cells.items()},
+        tuple(names),
+        floats - set(cells),
+        set(names) <= {*encoded, *cells} and len(first) * _REPEATED <= len(kept),
+        None if whole and alike else (low, high),
+    )
+
+
+def _numbered(columns: Iterable[pa.ChunkedArray | pa.Array], size: int) -> NDArray[np.int64]:
+    """Per row a number that rows with the same cells share."""
+    ids = np.zeros(size, dtype=np.int64)
+    for column in columns:
+        whole = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+        one = encode_column(whole)
+        _, ids = np.unique(ids * max(len(one.values), 1) + one.codes, return_inverse=True)
+    return ids
 
 
 def split_combinations(
@@ -331,7 +410,7 @@ def plain_values(column: pa.ChunkedArray | pa.Array) -> Any:
 
 def _require_models(
     candidate: Candidate,
-    recoding: Recoding | RowPartition,
+    recoding: Recoding | RowPartition | Perturbation,
     quasi: list[str],
     found: tuple[pa.Table, NDArray[np.int64]],
 ) -> None:
@@ -358,8 +437,6 @@ def _typed(column: pa.ChunkedArray, table: Table, name: str, quasi: list[str]) -
 
 
 def _bare(schema: Any, columns: Mapping[str, Any]) -> Any:
-    from dataclasses import replace
-
     return replace(schema, columns=dict(columns), person=None, household=None, weight=None)
 
 
