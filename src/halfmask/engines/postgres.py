@@ -204,6 +204,11 @@ class Postgres(SqlEngine):
                     )
                 copy_batches(cursor, quoted(name), rows.to_reader())
                 cursor.execute(f"ANALYZE {quoted(name)}")
+        except psycopg.errors.InsufficientPrivilege:
+            raise EngineError(
+                "You may not make temporary tables in this database, and labels are joined by "
+                "them: ask for the right TEMPORARY. Nothing was released."
+            ) from None
         except psycopg.Error:
             raise engine_refusal("postgres") from None
 
