@@ -1,11 +1,11 @@
-"""How ``check`` and ``anonymize`` grow with the rows that DuckDB keeps, within a memory limit.
+"""How verbs grow with the rows that DuckDB keeps, within a memory limit.
 
 Run: python benchmarks/scale.py [--rows 1000000 10000000] [--memory-limit 2GB] [--folder /tmp]
      python benchmarks/scale.py --rows 1000000 --distinct --most-tuples 500000 1000000
 
 The yardstick is one grouped count of the same columns by the same engine, in the same process. What
 ``anonymize`` takes is told apart: counting, search, the door's checks of entries with the rows
-written aside, the door's count of what was written.
+written aside, the door's count of what was written. ``compare`` looks at the first release.
 Rows are invented by DuckDB: eight columns, six of them quasi-identifiers, at most 230,400
 distinct tuples; with ``--distinct`` nearly as many as rows, of which no more than ``--most-tuples``
 come to the driver. Processor seconds of all threads; peak memory of the process, which grows only.
@@ -47,6 +47,7 @@ SCHEMA: dict[str, Any] = {
         "pay": "other",
     }
 }
+QUERY = "SELECT job, sex, AVG(pay) AS pay FROM the_table GROUP BY job, sex GUARANTEE k = 10, l = 3"
 FEW = {"zips": 12, "apart": 37, "years": 4}
 MANY = {"zips": 9000, "apart": 10, "years": 80}
 _ROWS = """
@@ -109,7 +110,11 @@ def scale(rows: int, folder: Path, given: argparse.Namespace, most: int) -> dict
     table = hm.read(place, SCHEMA, engine="duckdb", memory_limit=memory_limit)
     models = (hm.KAnonymity(5), hm.LDiversity(3, "ill"))
     hm.check(hm.read({"a": [1, 1]}, {"a": "quasi"}), hm.KAnonymity(2))  # kernels are warm
-    _, checked = measure(lambda: hm.check(table, *models))
+    verbs: dict[str, float] = {}
+    _, verbs["check"] = measure(lambda: hm.check(table, *models))
+    if not given.distinct:
+        _, verbs["assess"] = measure(lambda: hm.assess(table))
+        _, verbs["query"] = measure(lambda: hm.query(table, QUERY))
     runs = {}
     for method in methods:
         with _stages() as at:
@@ -118,6 +123,9 @@ def scale(rows: int, folder: Path, given: argparse.Namespace, most: int) -> dict
             )
         _, wrote = measure(lambda: release.write(folder / "out.parquet"))  # noqa: B023
         release.close()
+        if not given.distinct and "compare" not in verbs:
+            made = hm.read(folder / "out.parquet", engine="duckdb", memory_limit=memory_limit)
+            _, verbs["compare"] = measure(lambda: hm.compare(table, made))  # noqa: B023
         runs[method] = {
             **{name: round(after - before, 3) for (_, before), (name, after) in pairwise(at)},
             "write": wrote,
@@ -133,7 +141,7 @@ def scale(rows: int, folder: Path, given: argparse.Namespace, most: int) -> dict
         "distinct_tuples": tuples,
         "most_tuples": most,
         "grouped_count": unit,
-        "check": checked,
+        **verbs,
         **runs,
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     }

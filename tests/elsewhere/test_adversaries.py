@@ -102,7 +102,7 @@ def test_rows_that_cannot_fit_are_refused_before_they_are_read(tmp_path: Path) -
     table = stored(tmp_path, people())
     vars(table.stored)["_count"] = 10**9  # three numbers and four texts: 120 bytes a row
     for verb in (
-        lambda: hm.anonymize(table, hm.KAnonymity(3), method="cocluster"),
+        lambda: hm.anonymize(table, hm.KAnonymity(3), method="local", labels="sets"),
         lambda: hm.describe(table, hierarchies="auto"),
     ):
         with pytest.raises(hm.errors.InputError, match=r"about 120\.0 GB, more than memory_limit"):

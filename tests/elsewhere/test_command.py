@@ -66,6 +66,24 @@ def test_from_a_pattern_to_a_folder(tmp_path: Path, schema: str) -> None:
 
 
 @pytest.mark.usefixtures("in_place")
+def test_a_table_is_masked_into_a_table_or_a_folder(postgres: str, tmp_path: Path) -> None:
+    load(postgres, "visits", people(150))
+    columns = {**SCHEMA["columns"], "k_i": "drop"}
+    schema = tmp_path / "masks.toml"
+    schema.write_text(hm.Schema.from_dict({"columns": columns}).to_toml(), encoding="utf-8")
+    words = ["mask", postgres, "--table", "visits", "--schema", str(schema)]
+    words += ["--step", "round age base=10"]
+    assert main([*words, "-o", postgres, "--output-table", "visits_masked"]) == 0
+    assert main([*words, "-o", f"{tmp_path}/out/"]) == 0
+    assert main([*words, "-o", postgres, "--output-table", "visits"]) != 0
+    with psycopg.connect(postgres) as connection:
+        held = connection.execute("SELECT DISTINCT age FROM visits_masked").fetchall()
+        assert {age for (age,) in held} == {20, 30, 40, 50, 60, None}
+        connection.execute("DROP TABLE visits, visits_masked")
+    assert pq.read_table(tmp_path / "out").num_rows == 150
+
+
+@pytest.mark.usefixtures("in_place")
 def test_a_table_of_a_database_is_described_and_its_risks_are_written(
     postgres: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -199,3 +200,70 @@ def test_of_no_row_nothing_is_to_be_written(
     monkeypatch.setattr(written, "propose_labeling", ask)
     hm.anonymize(stored(tmp_path, people(60), SCHEMA), *MODELS, method="mdav").close()
     assert [len(one) for one in seen[0]] == [0] * len(seen[0])
+
+
+def together() -> pa.Table:
+    """People whose columns go together, a tenth of them not."""
+    found = people(400)
+    side = [(i * 7) % 2 if i % 10 else (i // 10) % 2 for i in range(400)]
+    age = [20 + 20 * side[i] + i % 8 for i in range(400)]
+    zips = [f"{100 + 8 * ((i * 7) % 2) + i % 5:05}" for i in range(400)]
+    return found.set_column(0, "age", pa.array(age)).set_column(2, "zip", pa.array(zips))
+
+
+@pytest.mark.usefixtures("in_place")
+@pytest.mark.parametrize("method", ["cocluster", "cocluster-sets"])
+def test_labels_of_clusters_are_written_where_the_rows_are(tmp_path: Path, method: str) -> None:
+    plain = {"columns": {**SCHEMA["columns"], "k_i": "drop"}}
+    names = ["age", "sex", "zip", "ill"]
+    given = together()
+    rows = given.sort_by([(name, "ascending") for name in names])
+    settings = {"method": method, "seed": 3}
+    memory = hm.anonymize(hm.read(rows, plain), *MODELS, **settings)
+    with hm.anonymize(stored(tmp_path, given, plain), *MODELS, **settings) as release:
+        first, second = memory.to_dict(), release.to_dict()
+        for figure in ("rows", "verdicts", "loss", "columns", "classes", "risk", "statement"):
+            assert first[figure] == second[figure], figure
+        assert multiset(memory.to_arrow().select(names)) == multiset(
+            release.to_arrow().select(names)
+        )
+        told = [Counter(one.to_arrow()["pay"].to_pylist()) for one in (memory, release)]
+        assert told[0] == told[1]
+
+
+@pytest.mark.usefixtures("in_place")
+@pytest.mark.parametrize("method", ["optimal", "mondrian"])
+def test_pseudonyms_are_written_where_the_rows_are(tmp_path: Path, method: str) -> None:
+    rows = pa.table(
+        {
+            "who": [i % 60 for i in range(120)],
+            "age": [20 + i % 60 // 20 for i in range(120)],
+            "visit": [i // 60 for i in range(120)],
+            "pay": [i * 1.5 for i in range(120)],
+        }
+    )
+    schema = {
+        "table": {"person": "who"},
+        "columns": {"age": "quasi", "visit": "other", "pay": "other"},
+    }
+    settings = {"method": method, "pseudonym": b"0123456789abcdef0123456789"}
+    memory = hm.anonymize(hm.read(rows, schema), hm.KAnonymity(5), **settings)
+    with hm.anonymize(stored(tmp_path, rows, schema), hm.KAnonymity(5), **settings) as release:
+        assert memory.to_dict()["columns"] == release.to_dict()["columns"]
+        assert memory.to_dict()["verdicts"] == release.to_dict()["verdicts"]
+        assert multiset(memory.to_arrow()) == multiset(release.to_arrow())
+        assert any("The rows stayed in" in note for note in release.notes)
+        assert any("holds pseudonyms" in note for note in release.notes)
+
+
+@pytest.mark.usefixtures("in_place")
+def test_a_frontier_of_divisions_is_that_of_memory(tmp_path: Path) -> None:
+    settings = {"methods": ["mondrian", "optimal"], "suppression": [0.0], "seed": 1}
+    names = ["age", "sex", "zip", "ill", "k_i"]
+    rows = people().sort_by([(name, "ascending") for name in names])
+    memory = hm.frontier(hm.read(rows, SCHEMA), hm.KAnonymity(3), **settings)
+    found = hm.frontier(stored(tmp_path, people()), hm.KAnonymity(3), **settings)
+    assert [p.risk for p in memory.points] == [p.risk for p in found.points]
+    assert [p.loss for p in memory.points] == [p.loss for p in found.points]
+    assert len(found.points) > 1
+    assert any("The rows stayed in" in note for note in found.notes)

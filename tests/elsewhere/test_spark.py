@@ -13,6 +13,7 @@ import halfmask as hm
 from halfmask.cli.main import run
 from halfmask.engines import aside
 from halfmask.engines.spark import Spark
+from halfmask.release import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -141,3 +142,45 @@ def test_files_with_one_row_more_do_not_leave(
 def test_a_database_is_not_read_by_spark() -> None:
     with pytest.raises(hm.errors.ParameterError, match="counts its own rows"):
         hm.read("postgresql://host/db", table="t", engine="spark")
+
+
+def test_a_kind_of_table_that_the_session_lacks_is_refused(visits: Any, tmp_path: Path) -> None:
+    table = hm.read(visits, SCHEMA)
+    with hm.anonymize(table, hm.KAnonymity(3), method="optimal", suppression=0.05) as release:
+        for kind in ("delta", "iceberg"):
+            with pytest.raises(hm.errors.InputError, match="start it with the package"):
+                release.write(kind, table="public_visits")
+        with pytest.raises(hm.errors.ParameterError, match="table"):
+            release.write("delta")
+    memory = hm.anonymize(hm.read(people(), SCHEMA), hm.KAnonymity(3), suppression=0.05)
+    with pytest.raises(hm.errors.InputError, match="Spark session that holds the rows"):
+        memory.write("delta", table="public_visits")
+
+
+def test_a_table_of_the_session_is_counted_before_it_has_its_name(
+    spark: Any, visits: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parquet in place of Delta, whose package is not here: the same steps of the same writer."""
+    spark.sql(f"CREATE DATABASE lake LOCATION '{tmp_path}'")
+    monkeypatch.setattr(record, "is_lake", lambda path: path == "parquet")
+    with hm.anonymize(
+        hm.read(visits, SCHEMA), hm.KAnonymity(3), method="optimal", suppression=0.05
+    ) as release:
+        honest = Spark.show
+
+        def other(self: Spark, name: str, frame: Any) -> None:
+            honest(self, name, frame.limit(10) if name == "hm_arrived" else frame)
+
+        monkeypatch.setattr(Spark, "show", other)
+        with pytest.raises(hm.errors.InternalError, match="nothing was released"):
+            release.write("parquet", table="lake.public_visits")
+        assert not spark.catalog.tableExists("lake.public_visits")
+        assert not [one for one in spark.catalog.listTables("lake") if not one.isTemporary]
+        monkeypatch.setattr(Spark, "show", honest)
+        release.write("parquet", table="lake.public_visits")
+        assert multiset(spark.table("lake.public_visits").toArrow()) == multiset(release.to_arrow())
+        with pytest.raises(hm.errors.InputError, match="already"):
+            release.write("parquet", table="lake.public_visits")
+    said = spark.sql("DESCRIBE TABLE EXTENDED lake.public_visits").toArrow().to_pylist()
+    assert any("halfmask release" in str(row["data_type"]) for row in said)
+    spark.sql("DROP DATABASE lake CASCADE")

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from halfmask.table.tuples import Tuples
 
 # Which see each row, as its tuple.
-DIVISIONS = ("personal", "mondrian", "k-member", "mdav", "exact", "confidential")
+DIVISIONS = (
+    *("personal", "mondrian", "k-member", "mdav", "exact", "confidential"),
+    *("cocluster", "cocluster-sets", "cocluster-mode"),
+)
 IN_PLACE = (AUTO, "optimal", "local", *DIVISIONS)
 SMALL = 1_000_000  # rows that auto reads into memory, where divisions lose less
 
@@ -37,9 +40,10 @@ def why_collected(
     found: str | None
     if method not in IN_PLACE:
         found = f"method={method!r} looks at them one by one"
-    elif any(options.get(name) is not None for name in options):
-        named = next(name for name in options if options[name] is not None)
-        found = f"{named}= needs them one by one, so that most_tuples= limits nothing"
+    elif options.get("previous") is not None:
+        found = "the counterfeits of a series are rows of nobody, and its ledger names everybody"
+    elif named := [n for n, one in options.items() if one is not None and n != "pseudonym"]:
+        found = f"{named[0]}= needs them one by one, so that most_tuples= limits nothing"
     else:
         found = why_read(table, models, table.schema.columns.values())
     free = found is None and method == AUTO and table.stored.memory_limit is None

@@ -64,10 +64,13 @@ class LatticeBounds:
         nodes = np.flatnonzero(self._floor <= limit)
         return np.asarray(nodes[np.lexsort((-self._sums(nodes), -self._floor[nodes]))])
 
-    def outward(self, levels: Sequence[int]) -> NDArray[np.int64]:
-        """All nodes, those first that are about as coarse as ``levels``."""
-        away = np.abs(self._sums(np.arange(len(self._state))) - sum(levels))
-        return np.argsort(away, kind="stable")
+    def outward(self, levels: Sequence[int], spreads: NDArray[np.float64]) -> NDArray[np.int64]:
+        """All nodes, those first whose columns divide the rows about as far as ``levels``."""
+        total, rest = np.zeros(len(self._state)), np.arange(len(self._state))
+        for c, height in enumerate(self.heights.tolist()):
+            total += spreads[c, rest % (height + 1)] - spreads[c, levels[c]]
+            rest //= height + 1
+        return np.argsort(np.abs(total), kind="stable")
 
     def _sums(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
         """The sum of the levels of each node."""
@@ -427,7 +430,7 @@ def _scan_classes(
     for outcome in incumbent.seen:
         marks.close(outcome, limit)
     first = problem.heights.tolist() if incumbent.best is None else incumbent.best.levels
-    order = known.outward(first)
+    order = known.outward(first, problem.spreads())
     position = 0
     while True:
         position = marks.advance(order, position)

@@ -23,6 +23,7 @@ import numpy as np
 from halfmask.anonymize.groupings import Groupings
 from halfmask.errors import SchemaError, UnsatisfiableError
 from halfmask.metrics.cost import CellMetric, Grouping
+from halfmask.models.k_anonymity import KAnonymity
 from halfmask.release.demands import SET_ASIDE
 
 if TYPE_CHECKING:
@@ -171,6 +172,8 @@ class RecodingProblem:
         self.models = tuple(models)
         self.limit = int(Fraction(str(suppression)) * self.rows)
         self.evaluations = 0
+        # Rows that a class needs at least, as many as people.
+        self._needed = max((m.k for m in models if isinstance(m, KAnonymity)), default=1)
         self._absorbing = tuple(m for m in models if m.absorbing)
         self._fragile = tuple(m for m in models if not m.absorbing)
         self._single = tuple(m for m in models if not m.whole)
@@ -208,6 +211,10 @@ class RecodingProblem:
             self._places[c, : len(levels)] = ends[at : at + len(levels)]
             at += len(levels)
         self.tuple_rows = tuples.rows[tuples.rows > 0]
+        self._everything = float(sum(np.log(h.size) for h in self.hierarchies))
+        self._reads_labels = getattr(self.metric, "reads_labels", True)
+        # What merging classes costs at least, where the metric can tell.
+        self._merged = getattr(self.metric, "merged", None)
         # No merging and no suppressed row makes a metric of whole classes smaller than this.
         self.least = 0.0
         if not self._cellwise:
@@ -250,6 +257,8 @@ class RecodingProblem:
         # Whatever is merged or suppressed from here on costs no less than these classes do.
         metric = cast("ClassMetric", self.metric)
         coarser = value if not suppressed else metric.value(self._grouping(levels, classes))
+        if self._merged is not None:
+            coarser = max(coarser, self._merged(classes.rows[present], self._needed, self.rows))
         return NodeOutcome(*outcome, metric.least(lost, self.rows), coarser)
 
     @property
@@ -366,12 +375,28 @@ class RecodingProblem:
         kept = classes.rows > 0 if kept is None else kept
         rows, keys = classes.rows[kept], classes.keys[kept]
         layout, places = self.layout, self._places[_COLUMNS[: len(levels)], levels]
-        log_leaves = self._kernels.add_up_labels(
-            keys, layout.words, layout.shifts, layout.masks, places, self._flat
-        )
+        log_leaves = _UNREAD
+        if self._reads_labels:
+            log_leaves = self._kernels.add_up_labels(
+                keys, layout.words, layout.shifts, layout.masks, places, self._flat
+            )
         suppressed = self.rows - int(rows.sum())
-        everything = float(sum(np.log(h.size) for h in self.hierarchies))
-        return Grouping(rows, log_leaves, suppressed, self.rows, everything, self.tuple_rows)
+        return Grouping(rows, log_leaves, suppressed, self.rows, self._everything, self.tuple_rows)
+
+    def spreads(self) -> NDArray[np.float64]:
+        """Per column and level, the entropy of its labels over the rows: how far it divides them.
+
+        Only of metrics of whole classes.
+        """
+        tuples, found = self.groupings.tuples, np.zeros(self.scores.shape)
+        for c, hierarchy in enumerate(self.hierarchies):
+            codes = self.layout.codes(tuples.keys, c)
+            for level, place in enumerate(hierarchy.maps):
+                rows = np.bincount(place[codes], weights=tuples.rows)
+                share = rows[rows > 0] / self.rows
+                found[c, level] = -float(share @ np.log(share))
+        return found
 
 
 _COLUMNS = np.arange(4096)
+_UNREAD = np.zeros(0)

@@ -163,9 +163,10 @@ def anonymize(
                 models,
                 held,
                 policies=policies,
-                unfolded=method if method in DIVISIONS else None,
+                unfolded=_unfolded(method, pseudonym),
                 most=most_tuples,
                 demands=demands,
+                owners=pseudonym is not None,
             )
         else:
             rows = Tuples.of(with_policies(require_table(table), policies), note=reason)
@@ -233,6 +234,13 @@ def _release(
     return seal(replace(made, notes=notes))
 
 
+def _unfolded(method: str, pseudonym: object) -> str | None:
+    """What looks at every row, in words; None: distinct tuples are enough."""
+    if pseudonym is not None:
+        return "pseudonym="  # ties the rows of a person together
+    return f"method={method!r}" if method in DIVISIONS else None
+
+
 def _remedy(method: str, rows: Tuples) -> str:
     """What a method has for people whose demands nothing can meet, without reading their rows."""
     if rows.engine or method in (*RECODINGS, *PERTURBING):
@@ -284,7 +292,8 @@ def _search(
     left: Callable[[], float | None] = given["time_limit"]
     limit = left()
     if method in PERTURBING:
-        return _perturb(rows, models, method, metric, {**given, "time_limit": limit})
+        found = _perturb(rows, models, method, metric, {**given, "time_limit": limit})
+        return replace(found, tuples=entries) if entries.engine else found
     rows = find_automatic(rows, None if limit is None else _HIERARCHIES * limit)
     rows = prepare(rows, models, blind=method == CONFIDENTIAL)
     check_hierarchies(rows)

@@ -59,6 +59,7 @@ from halfmask.models.needs import (
 from halfmask.release.demands import order_notes, state_demands
 from halfmask.release.partition import RowPartition, table_loss
 from halfmask.release.record import recorded_blanks
+from halfmask.release.stored_entries import read_columns
 from halfmask.table.classes import classes_of, distinct_classes
 from halfmask.table.hierarchies.builders import find_automatic
 from halfmask.table.hierarchies.tree import check_hierarchies
@@ -441,8 +442,11 @@ def frontier(
     refuse_contradiction(promised, demands)
     stated = add_policies(as_table(table), policies)
     at_hand = isinstance(stated, Table)
-    if needs_rows(stated.schema, wanted) or how.epsilons or releases:
+    stayed = ""
+    if how.epsilons or releases:
         stated = stated.collect()
+    elif needs_rows(stated.schema, wanted) and at_hand and stated.stored is not None:
+        stated, stayed = read_columns(stated, columns_read(stated.schema, promised), None)
     unserved = 0
     if demands == "keep" and isinstance(stated, Table) and not (how.epsilons or releases):
         stated, unserved = _without_unmet(stated, promised)
@@ -471,7 +475,9 @@ def frontier(
         _names(done.undecided, points),
         how.risk,
         compared,
-        order_notes(own, (*_left_out(unserved), *_notes(held, points, compared))),
+        order_notes(
+            own, (*filter(None, [stayed]), *_left_out(unserved), *_notes(held, points, compared))
+        ),
         own,
     )
 

@@ -19,6 +19,7 @@ from halfmask.cli.options import (
     bare_source,
     demand_options,
     demand_settings,
+    engine_options,
     load,
     output,
     population_of,
@@ -58,7 +59,9 @@ class MaskCommand(PromiseCommand):
 @POPULATION
 @demand_options
 @click.option("--seed", type=int, help="Repeat draws in tests; whoever knows it can undo them.")
-@output("The release: .parquet, .csv, .arrow; - is CSV on stdout.")
+@output("The release: .parquet, .csv, .arrow, a folder/ or a database; - is CSV on stdout.")
+@click.option("--output-table", metavar="NAME", help="The table of the database that -o names.")
+@engine_options
 @click.option("--report", type=click.Path(), help="A report: .html or .json.")
 @click.option(
     "--figures", type=click.Path(), help="What steps found and changed, for you alone: .json."
@@ -72,7 +75,9 @@ def mask_command(file: str, output: str | None, as_json: bool, **given: Any) -> 
     themselves; promises that are named are checked on the rows that leave. --like repeats those of
     the release unless others are named.
 
-    Example: halfmask mask people.csv --step "top-code salary share=0.01" -o out.csv
+    Example: halfmask mask people.csv --step "top-code salary share=0.01" -o out.csv; in a database:
+    halfmask mask postgresql://host/db --table visits --step "round age base=5"
+    -o postgresql://host/db --output-table visits_public
     """
     from halfmask.masking.cloaking import Cloak
     from halfmask.masking.mask import read_steps, secret_places
@@ -83,14 +88,16 @@ def mask_command(file: str, output: str | None, as_json: bool, **given: Any) -> 
 
     refuse_two_documents(output, json_too=as_json)
     outputs = (output, given["report"], given["figures"], given["areas"])
-    refuse_bad_outputs(file, *outputs)
+    place = given["output_table"]
+    refuse_bad_outputs(file, *outputs, beside=True, table=place)
     if given["steps"] and given["like"]:
         raise click.UsageError("--step and --like both say what to do: give one of them.")
     steps = read_like(given["like"]) if given["like"] else read_steps(given["steps"])
     table = load(file, given)
     named = steps or read_steps(table.schema.mask)
     refuse_near_vault(named, None if output == STDOUT else output)
-    refuse_bad_outputs(file, *outputs, inputs=secret_places(named))
+    inputs = secret_places(named)
+    refuse_bad_outputs(file, *outputs, inputs=inputs, beside=True, table=place)
     cloaks = [one for one in named if isinstance(one, Cloak)]
     if given["areas"] and len(cloaks) != 1:
         which = f"{len(cloaks)} steps are" if cloaks else "no step is one"
@@ -103,8 +110,8 @@ def mask_command(file: str, output: str | None, as_json: bool, **given: Any) -> 
         release = mask(table, *steps, **settings)
     if output and output != STDOUT:
         beside = (str(companion_path(output, name)) for name in release.tables)
-        refuse_bad_outputs(file, *outputs, *beside)
-    deliver(release, output, given["report"])
+        refuse_bad_outputs(file, *outputs, *beside, beside=True, table=place)
+    deliver(release, output, given["report"], table=place)
     if given["figures"]:
         _keep_figures(release, given["figures"])
     if given["areas"]:

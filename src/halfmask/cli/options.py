@@ -208,7 +208,7 @@ def load(file: str, given: Mapping[str, Any]) -> Table:
         raise InputError(
             "The address of a database stands where a file is read: give a file, or a verb that "
             "counts in a database (anonymize, assess, check, cocluster, compare, describe, "
-            "discriminate, frontier, query, recode, risks, synthesize, tabulate)."
+            "discriminate, frontier, mask, query, recode, risks, synthesize, tabulate)."
         )
     if file.endswith((".csv", ".tsv", ".parquet")):
         spare_pandas()

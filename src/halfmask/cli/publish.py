@@ -330,13 +330,15 @@ def deliver(
     output: str | None,
     report: str | None,
     about: Mapping[str, Any] | None = None,
+    *,
+    table: str | None = None,
 ) -> None:
     """Write the rows and the report where the user wants them; ``about`` is for a certificate."""
     show.set_aside(release)
     if output == STDOUT:
         show.print_csv(release.to_arrow())
     elif output:
-        table = (about or {}).get("table")
+        table = table or (about or {}).get("table")
         release.write(output, **({"table": table} if table else {}))
         inside = f", table {table}" if table else _beside(release, output)
         show.say(f"The release is in {output}{inside}.")

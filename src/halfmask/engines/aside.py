@@ -174,7 +174,8 @@ class Labeling:
 
     def _ranked(self, source: str, keys: Sequence[str]) -> str:
         """The rows with the number that each has among those of its combination."""
-        free = [name for name in self.published if name not in self.columns]
+        own = {*self.columns, *self.cells}
+        free = [name for name in self.published if name not in own]
         texts = [f"CAST({self._plain(name)} AS TEXT)" for name in free]
         # With their lengths: rows that differ must not tie, or engines number them anew each time.
         cells = [f"COALESCE(CAST(LENGTH({t}) AS TEXT) || ':' || {t}, '-')" for t in texts]
@@ -266,6 +267,11 @@ class AsideRows:
 
     def __repr__(self) -> str:
         return f"AsideRows({self.engine})"
+
+    @property
+    def rows(self) -> int:
+        """How many rows the door counted."""
+        return 0 if self.groups is None else int(self.groups[1].sum())
 
     @property
     def connection(self) -> Any:

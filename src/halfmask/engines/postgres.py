@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from halfmask.engines.aside import ASIDE, reach
-from halfmask.engines.request import any_digits, engine_refusal, quoted, unread_type
+from halfmask.engines.request import MARK, any_digits, engine_refusal, quoted, unread_type
 from halfmask.engines.sql import SqlEngine
 from halfmask.engines.sql import table_node as named
 from halfmask.errors import EngineError, EngineUnavailableError, InputError, QueryError
@@ -67,7 +67,6 @@ _PUBLISHED = (
     (pa.types.is_decimal, "numeric"),
     (pa.types.is_time, "time"),
 )
-MARK = "halfmask release\n"  # how the comment of a released table begins
 
 
 class Postgres(SqlEngine):
@@ -205,6 +204,11 @@ class Postgres(SqlEngine):
                     )
                 copy_batches(cursor, quoted(name), rows.to_reader())
                 cursor.execute(f"ANALYZE {quoted(name)}")
+        except psycopg.errors.InsufficientPrivilege:
+            raise EngineError(
+                "You may not make temporary tables in this database, and labels are joined by "
+                "them: ask for the right TEMPORARY. Nothing was released."
+            ) from None
         except psycopg.Error:
             raise engine_refusal("postgres") from None
 

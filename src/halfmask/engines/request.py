@@ -26,6 +26,7 @@ Kind = Literal["integer", "decimal", "float", "text", "boolean", "temporal", "ot
 StateKind = Literal["count", "sum", "min", "max", "moments"]
 MeasureKind = Literal["median", "distinct", "rows", "max"]
 
+MARK = "halfmask release\n"  # how the comment of a released table begins
 REFUSED, WITHOUT_POLICY = -1, -2
 
 
@@ -274,8 +275,9 @@ def kind_of(data_type: pa.DataType) -> Kind:
 def engine_refusal(engine: str) -> EngineError:
     """An engine's complaint as ours: one text for all, since its reason may lie in a row."""
     return EngineError(
-        f"{engine} could not answer this query. Check that it can be reached and knows the tables "
-        "and the types of their columns; its own log has the reason."
+        f"{engine} could not answer this query. Check that it can be reached, has memory enough "
+        "(memory_limit), and knows the tables and the types of their columns; its own log has the "
+        "reason."
     )
 
 

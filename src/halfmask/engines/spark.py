@@ -15,15 +15,15 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
-from halfmask.engines.request import engine_refusal, unread_type
+from halfmask.engines.request import MARK, engine_refusal, unread_type
 from halfmask.engines.sql import SqlEngine
 from halfmask.engines.stored import Storage
-from halfmask.errors import EngineError, EngineUnavailableError, InputError
+from halfmask.errors import EngineError, EngineUnavailableError, HalfmaskError, InputError
 from halfmask.table.files.rows import incoming_types, normalize
 from halfmask.table.read import bind_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     import pyarrow as pa
     from sqlglot.expressions import Expr
@@ -177,6 +177,58 @@ class Spark(SqlEngine):
                 "of a file system that all of them share. Nothing was released."
             )
 
+    def publish(self, kind: str, name: str, record: str, check: Callable[[str], None]) -> None:
+        """Make a table of a kind that the session has, counted before it gets its name.
+
+        Args:
+            kind: such as ``delta``.
+            name: of the table; there must be none.
+            record: what the release says of itself, as the comment of the table.
+            check: has the new table counted, by the name that queries have for it.
+
+        Raises:
+            InputError: the session does not write such tables, or there is one of that name.
+            EngineError: it cannot be written; nothing was released.
+        """
+        from halfmask.engines.aside import ASIDE
+
+        session, fresh = self._session, _beside(name)
+        self._require_kind(kind)
+        if session.catalog.tableExists(name):
+            raise InputError(
+                f"There is a table {name!r} already, and Spark exchanges no tables in one step: "
+                "give the output another name."
+            )
+        text = (MARK + record).replace("\\", "\\\\").replace("'", "\\'")
+        try:
+            session.table(self._views[ASIDE]).write.format(kind).saveAsTable(fresh)
+            try:
+                session.sql(f"COMMENT ON TABLE {_dotted(fresh)} IS '{text}'")
+                self.show("hm_arrived", session.table(fresh))
+                check("hm_arrived")
+                session.sql(f"ALTER TABLE {_dotted(fresh)} RENAME TO {_dotted(name)}")
+            except BaseException:
+                session.sql(f"DROP TABLE IF EXISTS {_dotted(fresh)}")
+                raise
+        except HalfmaskError:
+            raise
+        except Exception as error:  # noqa: BLE001 - Spark's errors are many, and quote cells
+            raise _unwritten(error) from None
+
+    def _require_kind(self, kind: str) -> None:
+        """Refuse a kind of table whose package the session was not started with."""
+        try:
+            java = self._session._jvm.org.apache.spark.sql.execution.datasources  # noqa: SLF001
+            conf = self._session._jsparkSession.sessionState().conf()  # noqa: SLF001
+            java.DataSource.lookupDataSource(kind, conf)
+        except AttributeError:  # Spark Connect tells when it is asked to write
+            return
+        except Exception:  # noqa: BLE001
+            raise InputError(
+                f"This Spark session writes no {kind} tables: start it with the package of {kind} "
+                "(spark.jars.packages) and its catalog, or write a folder of Parquet files."
+            ) from None
+
     def stream(self, rows: int) -> pa.RecordBatchReader:
         """The rows that were written aside; all of them come to this machine first."""
         from halfmask.engines.aside import ASIDE
@@ -312,6 +364,16 @@ def _unwritten(error: Exception) -> EngineError:
         f"Spark could not write the rows ({type(error).__name__}): an executor may be lost, or its "
         "disk full. Nothing was released."
     )
+
+
+def _beside(name: str) -> str:
+    """A name of its own in the same database or catalog."""
+    home, dot, _ = name.rpartition(".")
+    return f"{home}{dot}hm_{token_hex(8)}"
+
+
+def _dotted(name: str) -> str:
+    return ".".join(map(_quoted, name.split(".")))
 
 
 def _quoted(name: str) -> str:

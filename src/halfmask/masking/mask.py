@@ -467,19 +467,27 @@ def require_fit(mask: MaskStep, table: Table) -> None:
     Raises:
         SchemaError: with all that is wrong.
     """
-    names = table.arrow.column_names
-    absent = [name for name in dict.fromkeys(mask.reads) if name not in names]
-    faults = []
-    if absent:
-        said = ", ".join(f"'{name}'" for name in absent)
-        said = f"columns {said} are" if absent[1:] else f"column {said} is"
-        faults.append(f"{mask.name}: {said} not in the table, which has {quote_names(names)}.")
-    if not faults:
-        faults = [*_private(mask, table), *_kinds(mask, table)]
+    require_there(mask, table.arrow.column_names)
+    faults = [*_private(mask, table), *_kinds(mask, table)]
     if not faults:
         faults = [f"{mask.name}: {fault}" for fault in mask.faults(table)]
     if faults:
         raise SchemaError(*faults)
+
+
+def require_there(mask: MaskStep, names: Sequence[str]) -> None:
+    """Refuse a mask whose columns are not among those of the table.
+
+    Raises:
+        SchemaError: with the columns that there are.
+    """
+    absent = [name for name in dict.fromkeys(mask.reads) if name not in names]
+    if absent:
+        said = ", ".join(f"'{name}'" for name in absent)
+        said = f"columns {said} are" if absent[1:] else f"column {said} is"
+        raise SchemaError(
+            f"{mask.name}: {said} not in the table, which has {quote_names(list(names))}."
+        )
 
 
 def _private(mask: MaskStep, table: Table) -> list[str]:

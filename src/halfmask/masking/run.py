@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,13 +17,14 @@ from halfmask.masking.mask import (
     Rows,
     read_steps,
     require_fit,
+    require_there,
     step_from_report,
     with_columns,
 )
 from halfmask.masking.response import Randomize
 from halfmask.models.check import stated_models
 from halfmask.models.needs import (
-    leave_out_unmet,
+    leave_out_entries,
     prepare,
     refuse_contradiction,
     require_models,
@@ -38,8 +40,10 @@ from halfmask.release.files import read_document
 from halfmask.release.partition import Perturbation
 from halfmask.release.recheck import recheck_models
 from halfmask.release.seal import published_columns, seal
+from halfmask.release.stored_entries import count_rows, read_note, why_read
 from halfmask.table.demands import with_policies
-from halfmask.table.table import require_table
+from halfmask.table.table import Table, require_table
+from halfmask.table.tuples import Tuples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +55,6 @@ if TYPE_CHECKING:
     from halfmask.models.verdict import Verdict
     from halfmask.release.demands import DemandsChoice
     from halfmask.release.doors.masked import MaskedRelease
-    from halfmask.table.table import Table
 
 FORMAT = "halfmask.masked/"
 _REMEDY = "leave the rest out of the table, for masks leave nobody out"
@@ -92,7 +95,8 @@ def mask(
         >>> [step["mask"] for step in release.steps]
         ['top-code', 'round']
     """
-    table = with_policies(require_table(table), policies)
+    if not isinstance(table, Table):
+        table = require_table(table)
     chosen = read_steps(steps or table.schema.mask)
     if not chosen:
         raise InputError(
@@ -100,29 +104,83 @@ def mask(
             "command line), or list them under [mask] steps in the schema."
         )
     promises = (models,) if isinstance(models, Model) else tuple(models)
-    named = len(promises)
     if promises:
         require_models(promises)
     refuse_contradiction(promises, demands)
+    if seed is not None:
+        require_whole("seed", seed, 0)
+    randomized = randomized_columns(chosen)
+    published_columns(table, randomized)
+    reason = why_masked_here(table, chosen, promises)
+    with ExitStack() as held:
+        if reason is None:
+            entries = _entries(table, chosen, promises, held, policies)
+        else:
+            entries = Tuples.of(with_policies(table.collect(), policies), note=reason)
+        return _released(entries, chosen, promises, seed, demands)
+
+
+def why_masked_here(table: Table, steps: Sequence[MaskStep], models: Sequence[Model]) -> str | None:
+    """Why rows are masked in memory, in words for the release; None: they stay where they are."""
+    if table.stored is None:
+        return ""
+    foreign = [one for one in steps if not type(one).__module__.startswith("halfmask.masking.")]
+    if foreign:
+        return read_note(table, f"{foreign[0].name} may look at any column")
+    reason = why_read(table, models, table.schema.columns.values())
+    return None if reason is None else read_note(table, reason)
+
+
+def _entries(
+    table: Table,
+    steps: Sequence[MaskStep],
+    models: Sequence[Model],
+    held: ExitStack,
+    policies: object,
+) -> Tuples:
+    """One entry a row, of the columns that the steps and the promises look at."""
+    schema = table.schema
+    require_there(steps[0], table.column_names)
+    absent = [n for one in steps for n in one.reads if n not in table.column_names]
+    names = [name for one in steps for name in one.reads]
+    # They learn from all other columns.
+    if absent or any(getattr(one, "given", ()) is None for one in steps):
+        names += [name for name in table.column_names if name not in schema.private]
+    keyed = any(getattr(one, key, None) for one in steps for key in ("key", "key_file", "vault"))
+    if schema.household is not None:
+        names.append(schema.household)
+    return count_rows(
+        table, [*names, *schema.sensitive], models, held, policies=policies, owners=keyed
+    )
+
+
+def _released(
+    entries: Tuples,
+    chosen: Sequence[MaskStep],
+    promises: tuple[Model, ...],
+    seed: int | None,
+    demands: DemandsChoice,
+) -> MaskedRelease:
+    """The release of rows, or of entries that stand for one row each elsewhere."""
+    table, named = entries.table, len(promises)
     randomized = randomized_columns(chosen)
     # Refuses before the work what the door would refuse after it.
     state_demands(table, demands, noisy=bool(randomized))
-    published_columns(table, randomized)
     if not len(table):
         raise InputError("The table has no rows: there is nobody to protect.")
-    if seed is not None:
-        require_whole("seed", seed, 0)
     random = np.random.default_rng(secrets.randbits(128) if seed is None else seed)
     if demands == "keep":
         promises = with_demanded_models(table, promises)
     refuse_true_answers(randomized, promises)
     if demands == "keep":
-        leave_out_unmet(table, promises, 0, _REMEDY)  # alike, whatever these people hold
+        leave_out_entries(entries, promises, 0, _REMEDY)  # alike, whatever these people hold
     sampler = Sampler() if seed is None else Sampler(random.bytes)
     done = _applied(table, chosen, random, sampler, demands)
     _require_kept(done, table, promises, len(promises) - named)
     linked = linkage_rate(table, done.rows, done.source, random)
     notes = [*done.notes, *_notes(promises, seed, randomized, done.claims)]
+    if entries.note:
+        notes.append(entries.note)
     return seal(
         MaskedCandidate(
             table=table,
@@ -138,6 +196,7 @@ def mask(
             notes=notes,
             demands=demands,
             order=None if seed is None else int(random.integers(2**62)),
+            tuples=None if entries.origin is None else entries,
         )
     )
 

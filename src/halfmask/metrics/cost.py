@@ -210,6 +210,7 @@ class Discernibility:
     """
 
     name: ClassVar[str] = "discernibility"
+    reads_labels: ClassVar[bool] = False
 
     def value(self, grouping: Grouping) -> float:
         """Return the metric of a grouping."""
@@ -219,6 +220,10 @@ class Discernibility:
     def least(self, suppressed: int, total: int) -> float:
         """Each suppressed row costs as much as all rows, any other one or more."""
         return (suppressed * total + total - suppressed) / total**2
+
+    def merged(self, rows: NDArray[np.int64], needed: int, total: int) -> float:
+        """Each row is like all of its class, and like as many as a class needs."""
+        return int(rows @ np.maximum(rows, min(needed, total))) / total**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +236,7 @@ class AverageClassSize:
     """
 
     name: ClassVar[str] = "average-class-size"
+    reads_labels: ClassVar[bool] = False
 
     def value(self, grouping: Grouping) -> float:
         """Return the metric of a grouping."""
@@ -239,6 +245,12 @@ class AverageClassSize:
     def least(self, suppressed: int, total: int) -> float:
         """Every row that leaves may be a class."""
         return total / (total - suppressed + (suppressed > 0))
+
+    def merged(self, rows: NDArray[np.int64], needed: int, total: int) -> float:
+        """A class holds one that is large enough by itself, or as many others as it needs."""
+        large = rows >= needed
+        rest = (total - int(rows[large].sum())) // needed
+        return total / (int(np.count_nonzero(large)) + rest + 1)
 
 
 @dataclass(frozen=True, slots=True)

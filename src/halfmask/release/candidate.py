@@ -374,6 +374,7 @@ class MaskedCandidate:
         notes: what a reader should know, one sentence each.
         demands: whether people's own demands are kept, or set aside by the controller.
         order: a seed for the order of the rows; None: the system's secure source.
+        tuples: the entries, one a row, where the rows stay elsewhere; None: they are here.
     """
 
     table: Table
@@ -389,6 +390,7 @@ class MaskedCandidate:
     notes: Sequence[str] = ()
     demands: DemandsChoice = "keep"
     order: int | None = None
+    tuples: Tuples | None = None
 
     def __repr__(self) -> str:
         return f"MaskedCandidate({len(self.steps)} steps, {len(self.rows):,} rows)"

@@ -197,7 +197,7 @@ def counted_changes(
 
     def change(name: str) -> ColumnChange:
         if name not in losses:
-            return _other_change(source.schema, name, distinct.get(name))
+            return counted_change(source.schema, name, distinct.get(name))
         loss = float(losses[name])
         found = _quasi_change(table, labels, recoding, step, loss, name, counts)
         return replace(found, before=None) if name in floors else found
@@ -383,10 +383,11 @@ def other_change(table: Table, published: pa.Table, name: str) -> ColumnChange:
         said = "replaced by pseudonyms: not anonymous"
         return ColumnChange(name, "person", said, published=True, before=count, after=count)
     shown = name in published.column_names
-    return _other_change(table.schema, name, _distinct(published[name]) if shown else None)
+    return counted_change(table.schema, name, _distinct(published[name]) if shown else None)
 
 
-def _other_change(schema: Schema, name: str, values: int | None) -> ColumnChange:
+def counted_change(schema: Schema, name: str, values: int | None) -> ColumnChange:
+    """The same where rows stay elsewhere, and ``values`` says how many the column holds there."""
     if name in schema.policy_names:
         return ColumnChange(name, "policy", "removed: a person's own demand", published=False)
     if name == schema.person:

@@ -15,6 +15,7 @@ import gzip
 import hashlib
 import os
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -422,6 +423,11 @@ def is_server(path: str | PathLike[str]) -> bool:
     return is_address(path) and not is_database(path)
 
 
+def is_lake(path: str | PathLike[str]) -> bool:
+    """Whether a name is that of a kind of table which a Spark session keeps."""
+    return path in ("delta", "iceberg")
+
+
 def require_target(path: str | PathLike[str], table: str | None) -> bool:
     """Look at a folder or a table before work begins; whether the name asks for one.
 
@@ -432,6 +438,14 @@ def require_target(path: str | PathLike[str], table: str | None) -> bool:
         from halfmask.engines.postgres import require_place
 
         require_place(str(path), _require_name(table))
+        return True
+    if is_database(path):
+        from halfmask.engines.duckdb_file import require_file_place
+
+        require_file_place(str(path), _require_name(table))
+        return True
+    if is_lake(path):
+        _require_name(table)
         return True
     if table is not None:
         raise ParameterError("table", table, "nothing: only a database has tables")
@@ -453,10 +467,6 @@ def write_elsewhere(release: Release, path: str | PathLike[str], table: str | No
         return True
     if record is None or release.schema is None:
         raise InputError("Only the release of a table goes to a database: write a file instead.")
-    from halfmask.engines.postgres import publish_table
-
-    inside = aside is not None and aside.address == str(path)
-    rows = None if inside else release.to_batches()
     if aside is not None and aside.groups is not None:
         expected = aside.groups
     else:
@@ -467,16 +477,42 @@ def write_elsewhere(release: Release, path: str | PathLike[str], table: str | No
     def check(cursor: Any, name: str) -> None:
         require_groups(*_both_sides(cursor, name, expected, len(release)))
 
+    place, name, text = str(path), _require_name(table), record.text({})
+    if is_lake(path):
+        if aside is None or not hasattr(aside.connection, "publish"):
+            raise InputError(
+                f"A {path} table is written by the Spark session that holds the rows: read them "
+                "with engine='spark', or write a folder of Parquet files."
+            )
+        engine = aside.connection
+        engine.publish(place, name, text, partial(_counted, aside, expected=expected))
+        return True
+    if is_database(path):
+        from halfmask.engines.duckdb_file import publish_in_file
+
+        if aside is not None and hasattr(aside.connection, "leave"):
+            aside.connection.leave()
+        publish_in_file(place, name, text, release.to_batches(), check)
+        return True
+    from halfmask.engines.postgres import publish_table
+
+    inside = aside is not None and aside.address == str(path)
+    rows = None if inside else release.to_batches()
     publish_table(
-        str(path),
-        _require_name(table),
+        place,
+        name,
         release._arrow.schema if rows is None else rows.schema,  # noqa: SLF001
-        record.text({}),
+        text,
         rows=rows,
         aside=aside.connection if inside and aside is not None else None,
         check=check,
     )
     return True
+
+
+def _counted(aside: AsideRows, name: str, expected: Groups) -> None:
+    """Demand that a table which the engine made holds the rows that were checked."""
+    require_groups(expected, aside.count(expected[0].column_names, name))
 
 
 def _both_sides(cursor: Any, name: str, expected: Groups, rows: int) -> tuple[Groups, Groups]:

@@ -133,7 +133,7 @@ class Release:
 
     def __len__(self) -> int:
         if self._aside is not None:
-            return sum(one.rows for one in self.classes.bins) if self.classes else 0
+            return self._aside.rows
         return int(self._arrow.num_rows)
 
     def __enter__(self) -> Self:

@@ -5,7 +5,7 @@ Every check here is made by code that the makers of candidates do not share.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, overload
 
@@ -27,6 +27,7 @@ from halfmask.release.demands import DemandsStatement, enforce_demands, order_no
 from halfmask.release.document import (
     ColumnChange,
     column_changes,
+    counted_change,
     counted_changes,
     other_change,
 )
@@ -127,7 +128,10 @@ def seal(
         from halfmask.release.doors.responses import ResponseClaim
 
         told = [c.column for c in candidate.claims if isinstance(c, ResponseClaim)]
-        return seal_masked(candidate, published_columns(candidate.rows, told))
+        names = published_columns(candidate.rows, told)
+        if candidate.tuples is None:
+            return seal_masked(candidate, names)
+        return seal_masked(candidate, names, published_columns(origin_of(candidate.tuples), told))
     if isinstance(candidate, SeriesCandidate):
         from halfmask.release.doors.series import seal_series
 
@@ -207,8 +211,14 @@ def _seal_table(candidate: Candidate) -> Release:
     unpromised = () if own is None else own.unpromised(candidate.models)
     aside: AsideRows | None = None
     if elsewhere is not None:
-        written = write_labels(candidate, _require_true(recoding), quasi, names)
-        aside, rows, facts = written.aside, written.sample, _written_facts(candidate, written)
+        written = write_labels(candidate, recoding, quasi, names, tokens)
+        aside, rows = written.aside, written.sample
+        if isinstance(recoding, Perturbation):
+            facts = _perturbation_facts(candidate, recoding, quasi, ids, written)
+        else:
+            facts = _written_facts(candidate, written, recoding)
+        if tokens is not None:
+            facts = _with_tokens(facts, table, tokens)
     elif isinstance(recoding, Perturbation):
         rows = _published_rows(table, names, quasi, kept, tokens)
         facts = _perturbation_facts(candidate, recoding, rows, ids)
@@ -251,17 +261,18 @@ def _seal_table(candidate: Candidate) -> Release:
     )
 
 
-def _require_true(
-    recoding: Recoding | RowPartition | Perturbation,
-) -> Recoding | RowPartition:
-    if isinstance(recoding, Perturbation):
-        raise InternalError("Rows that stay elsewhere leave with true labels alone.")
-    return recoding
+def _with_tokens(facts: _ColumnFacts, table: Table, tokens: pa.Array) -> _ColumnFacts:
+    """What is said of the person column, where pseudonyms stand in it."""
+    person = str(table.schema.person)
+    own = other_change(table, pa.table({person: tokens}), person)
+    return replace(facts, columns=tuple(own if c.name == person else c for c in facts.columns))
 
 
-def _written_facts(candidate: Candidate, written: WrittenRows) -> _ColumnFacts:
+def _written_facts(
+    candidate: Candidate, written: WrittenRows, recoding: Recoding | RowPartition
+) -> _ColumnFacts:
     """What the door finds out about columns whose rows an engine wrote."""
-    table, step, recoding = candidate.table, candidate.step, written.recoding
+    table, step = candidate.table, candidate.step
     losses = {
         name: column_loss(recoding, table, step, name, candidate.counts)
         for name in recoding.columns
@@ -286,6 +297,8 @@ def _schema_of(candidate: Candidate, columns: Sequence[ColumnChange], rows: pa.T
         return released_schema(candidate.table.schema, columns, held)
     source = origin_of(candidate.tuples)
     kinds = dict(source.rows.columns())
+    if candidate.pseudonym is not None:
+        kinds[str(source.schema.person)] = pa.string()
     return released_schema(source.schema, columns, kinds)
 
 
@@ -456,7 +469,11 @@ class _ColumnFacts:
 
 
 def _perturbation_facts(
-    candidate: Candidate, given: Perturbation, rows: pa.Table, ids: NDArray[Any]
+    candidate: Candidate,
+    given: Perturbation,
+    rows: pa.Table,
+    ids: NDArray[Any],
+    written: WrittenRows | None = None,
 ) -> _ColumnFacts:
     """What false labels do to the cells of each column, and how many cells are true."""
     table, kept = candidate.table, np.flatnonzero(candidate.step >= 0)
@@ -484,12 +501,16 @@ def _perturbation_facts(
     }
     losses = {name: cell.loss for name, cell in cells.items()}
     counted = _with_left_out(candidate, losses)
-    columns = tuple(
-        _perturbed_change(table, rows, kept, name, (cells[name], counted[name]))
-        if name in cells
-        else other_change(table, rows, name)
-        for name in table.arrow.column_names
-    )
+    source = table if written is None else written.source
+
+    def change(name: str) -> ColumnChange:
+        if name in cells:
+            return _perturbed_change(table, rows, kept, name, (cells[name], counted[name]))
+        if written is not None:
+            return counted_change(source.schema, name, written.distinct.get(name))
+        return other_change(table, rows, name)
+
+    columns = tuple(map(change, source.column_names))
     return _ColumnFacts(losses, columns, notes, statement)
 
 

@@ -64,13 +64,15 @@ def count_entries(
     most: int = MOST,
     raised: bool = True,
     demands: DemandsChoice = "keep",
+    owners: bool = False,
 ) -> Tuples:
     """The distinct tuples of all that a search and the door look at, with their counts.
 
-    A division gets one entry a row, for which it is named (``unfolded``): rows that are alike may
-    stand in different classes. For the others, where there are more distinct tuples than ``most``,
-    columns are counted at coarser levels: as few as make the tuples fit, unless levels are given
-    already (``raised``).
+    Who looks at rows gets one entry a row, for which it is named (``unfolded``, such as
+    ``method='mdav'``): rows that are alike may stand in different classes. For the others, where
+    there are more distinct tuples than ``most``, columns are counted at coarser levels: as few as
+    make the tuples fit, unless levels are given already (``raised``). With ``owners`` it is known
+    whose each row is, also where nobody has two.
 
     Raises:
         SchemaError: a column is not declared or not there.
@@ -87,14 +89,14 @@ def count_entries(
     held.enter_context(stored.hold())
     held.callback(stored.let_go)
     counted, staying, others = table, None, 0
-    if one_row_each(table):
+    if not owners and one_row_each(table):
         counted = _without_person(table)
     if stored.count() > most:  # else all fits, whatever anybody holds
         counted, staying, others = _staying(counted, models, demands)
     if unfolded and stored.count() - others > most:
         raise InputError(
-            f"method={unfolded!r} holds what was counted of every row in memory, and there are "
-            f"more than {most:,} rows: use method='local' or 'optimal', which hold distinct tuples."
+            f"{unfolded} holds what was counted of every row in memory, and there are more than "
+            f"{most:,} rows: use method='local' or 'optimal', which hold distinct tuples."
         )
     schema = counted.schema
     wanted = _counted(schema, models)
@@ -117,6 +119,53 @@ def count_entries(
     note = f"The rows stayed in {stored.engine}, which counted them and wrote those that leave."
     found = replace(found, origin=table, note=note)
     return found.unfold() if unfolded else found
+
+
+def count_rows(
+    table: Table,
+    names: Sequence[str],
+    models: Sequence[Model],
+    held: ExitStack,
+    *,
+    policies: object,
+    owners: bool,
+) -> Tuples:
+    """One entry a row of these columns and of all that promises and demands read.
+
+    Args:
+        table: rows that stay where they are.
+        names: columns that are looked at, beside those of promises.
+        models: the promises.
+        held: keeps the engine that counts until the release is made.
+        policies: more demands of people.
+        owners: whether it must be known whose each row is, also where nobody has two.
+
+    Raises:
+        SchemaError: somebody who demands something is not in the table.
+        InputError: a column has a type that cannot be grouped, or there are more rows than fit.
+    """
+    import pyarrow as pa
+
+    stored: Any = table.stored
+    table = add_policies(table, policies)
+    kinds = stored.columns()
+    known = [name for name in names if name in kinds]
+    require_flat(pa.schema([(n, kinds[n]) for n in kinds if n not in table.schema.private]))
+    held.enter_context(stored.hold())
+    held.callback(stored.let_go)
+    if stored.count() > MOST:
+        raise InputError(
+            f"The masked columns of every row are held in memory, and there are more than {MOST:,} "
+            "rows: mask some of them after the others, or use anonymize, which holds tuples."
+        )
+    counted = _without_person(table) if not owners and one_row_each(table) else table
+    wanted = list(dict.fromkeys([*_counted(counted.schema, models), *known]))
+    stored.require_room(_CODE * len(wanted))
+    found = count_tuples(counted, lambda _: wanted)
+    _require_people(counted.schema, found.table)
+    reach("counted")
+    note = f"The rows stayed in {stored.engine}, which counted them and wrote those that leave."
+    return replace(found, origin=table, note=note).unfold()
 
 
 def read_columns(

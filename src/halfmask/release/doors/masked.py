@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from halfmask.engines.open import is_address
 from halfmask.errors import InputError, InternalError, PrivacyError, usable_path
 from halfmask.models.blank_cells import CLAIMS, WildcardAnonymity
 from halfmask.release.column_types import types_of_rows
@@ -27,6 +28,7 @@ from halfmask.release.doors.claims import (
     PseudonymClaim,
     drawn_copies,
 )
+from halfmask.release.doors.masked_aside import write_masked
 from halfmask.release.doors.responses import (
     covers_all,
     hold_responses,
@@ -34,6 +36,7 @@ from halfmask.release.doors.responses import (
     receipt,
     settled_demands,
 )
+from halfmask.release.doors.written import origin_of
 from halfmask.release.files import has_fraction, write_table
 from halfmask.release.partition import Perturbation
 from halfmask.release.pseudonyms import require_tied
@@ -44,7 +47,7 @@ from halfmask.release.recheck import (
     require_verdicts,
     secret_order,
 )
-from halfmask.release.record import FileRecord, released_schema, write_release
+from halfmask.release.record import FileRecord, is_folder, released_schema
 from halfmask.release.release import DOOR, Release, SealedGuarantee
 from halfmask.table.read import BLANK
 from halfmask.table.tuples import ones
@@ -55,8 +58,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from halfmask.engines.aside import AsideRows
     from halfmask.models.verdict import Model
     from halfmask.release.candidate import MaskedCandidate
+    from halfmask.release.doors.masked_aside import MaskedRows
     from halfmask.table.files.rows import Incoming
     from halfmask.table.table import Table
 
@@ -101,18 +106,26 @@ class MaskedRelease(Release):
         found: Mapping[str, Any] = self.statement["measured"]
         return found
 
-    def write(self, path: str | PathLike[str]) -> None:  # type: ignore[override]  # files
+    def write(self, path: str | PathLike[str], *, table: str | None = None) -> None:
         """Write the rows, and beside them, as ``name.table.suffix``, what leaves with them.
 
         What the columns are and what was promised stands in the file, or in a ``.toml`` beside it.
 
+        Args:
+            path: a file, a folder or the address of a database, as for other releases.
+            table: the table of the database.
+
         Raises:
-            InputError: a vault of tokens stands in that folder, or the file cannot be written.
+            InputError: a vault of tokens stands in that folder, the file cannot be written, or
+                tables leave beside the rows, which only files hold.
         """
         refuse_beside(self.vaults, path)
-        write_release(self.to_arrow(), path, self.record(), self.given)
-        for name, table in self.tables.items():
-            write_table(table, companion_path(path, name), given=self.given)
+        if self.tables and (table is not None or is_folder(path) or is_address(path)):
+            named = ", ".join(self.tables)
+            raise InputError(f"Beside the rows leaves {named}: write them to files.")
+        super(MaskedRelease, self).write(path, table=table)
+        for name, beside in self.tables.items():
+            write_table(beside, companion_path(path, name), given=self.given)
 
     def record(self) -> FileRecord:
         """What a file of these rows says of itself, and how its missing cells are to be read."""
@@ -188,8 +201,13 @@ def companion_path(path: str | PathLike[str], name: str) -> Path:
     return file.with_name(f"{file.stem}.{safe}{file.suffix}")
 
 
-def seal_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRelease:
+def seal_masked(
+    candidate: MaskedCandidate, names: Sequence[str], elsewhere: Sequence[str] = ()
+) -> MaskedRelease:
     """Check masked rows, of which the columns ``names`` may leave, and release them.
+
+    ``elsewhere`` are all columns that may leave of rows that stay elsewhere: those that no step
+    looked at leave as they are.
 
     Raises:
         PrivacyError: no row would leave, or a later step undid what an earlier one claims.
@@ -248,19 +266,27 @@ def seal_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRelea
     ):
         raise InternalError("A column would leave that must not; nothing leaves.")
     own, more_notes = settled_demands(own, told)
-    order = secret_order(len(rows))
-    if candidate.order is not None:
-        order = pa.array(np.random.default_rng(candidate.order).permutation(len(rows)))
-    published = pa.table({name: repack(rows.arrow[name].take(order)) for name in leaving})
     given, tables = _told_forms(table, source, tokens), dict(candidate.tables)
-    if len(rows) < len(table):
-        fixed = {*tokens, *(claim.column for claim in told)}
-        values = [name for name in table.arrow.column_names if name not in fixed]
-        published, given = types_of_rows(published, table, values, given)
-        for name, beside in tables.items():
-            tables[name], given = types_of_rows(beside, table, [name], given)
-    changes = _changes(candidate, published, tokens)
-    held_types = dict(zip(published.column_names, published.schema.types, strict=True))
+    aside: AsideRows | None = None
+    if candidate.tuples is None:
+        order = secret_order(len(rows))
+        if candidate.order is not None:
+            order = pa.array(np.random.default_rng(candidate.order).permutation(len(rows)))
+        published = pa.table({name: repack(rows.arrow[name].take(order)) for name in leaving})
+        if len(rows) < len(table):
+            fixed = {*tokens, *(claim.column for claim in told)}
+            values = [name for name in table.arrow.column_names if name not in fixed]
+            published, given = types_of_rows(published, table, values, given)
+            for name, beside in tables.items():
+                tables[name], given = types_of_rows(beside, table, [name], given)
+        changes = _changes(candidate, published, tokens)
+        held_types = dict(zip(published.column_names, published.schema.types, strict=True))
+    else:
+        written = write_masked(candidate, _in_order(candidate, leaving, elsewhere))
+        aside, published = written.aside, written.sample
+        changes = _changes(candidate, rows.arrow.select(leaving), tokens, written)
+        held_types = {n: rows.arrow.schema.field(n).type for n in leaving} | dict(written.kinds)
+        table = origin_of(candidate.tuples)
     known = {**rows.schema.columns, **table.schema.columns}  # what steps added, and what was there
     return MaskedRelease(
         guarantee=SealedGuarantee(
@@ -278,9 +304,9 @@ def seal_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRelea
         method="mask",
         parameters=dict(candidate.parameters),
         notes=order_notes(own, (*candidate.notes, *more_notes)),
-        suppressed=len(table) - len(rows),
+        suppressed=len(candidate.table) - len(rows),
         risk=class_risk(held, places, ids, ones(len(rows))) if held.schema.quasi else None,
-        blanked=tuple(n for n in published.column_names if _has_blanks(table, rows, source, n)),
+        blanked=tuple(n for n in leaving if _has_blanks(candidate.table, rows, source, n)),
         shared=tuple(c for c in candidate.claims if isinstance(c, WildcardAnonymity)),
         columns=tuple(changes),
         schema=released_schema(
@@ -293,8 +319,23 @@ def seal_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRelea
         figures=tuple(candidate.figures),
         vaults=tuple(c.vault for c in claimed if c.vault is not None),
         _arrow=published,
+        _aside=aside,
         door=DOOR,
     )
+
+
+def _in_order(
+    candidate: MaskedCandidate, leaving: Sequence[str], elsewhere: Sequence[str]
+) -> list[str]:
+    """All columns that leave, in the order of the table; those that steps added come last."""
+    assert candidate.tuples is not None  # noqa: S101 - the caller looked
+    counted = candidate.table.arrow.column_names
+    names = [
+        name
+        for name in origin_of(candidate.tuples).column_names
+        if name in leaving or (name in elsewhere and name not in counted)
+    ]
+    return [*names, *(name for name in leaving if name not in names)]
 
 
 def _has_blanks(table: Table, rows: Table, source: Ints, name: str) -> bool:
@@ -361,39 +402,53 @@ def _with_private_columns(table: Table, rows: Table, source: Ints) -> Table:
 
 
 def _changes(
-    candidate: MaskedCandidate, published: pa.Table, tokens: Sequence[str]
+    candidate: MaskedCandidate,
+    published: pa.Table,
+    tokens: Sequence[str],
+    written: MaskedRows | None = None,
 ) -> list[ColumnChange]:
-    """What became of each column, and which are new."""
+    """What became of each column, and which are new; ``written`` knows those that nobody read."""
     table, names = candidate.table, published.column_names
+    if candidate.tuples is not None:
+        table = origin_of(candidate.tuples)
+    unread = {} if written is None else written.distinct
     done: dict[str, list[str]] = {}
     for step in candidate.steps:
         for name in step["changes"]:
             done.setdefault(name, []).append(str(step["mask"]))
     out = []
-    for name in dict.fromkeys([*table.arrow.column_names, *names]):
+    there = table.column_names
+    for name in dict.fromkeys([*there, *names]):
         role = _role(table, name)
         steps = ", ".join(done.get(name, ()))
         if name in tokens:
             action = "replaced by pseudonyms: not anonymous"
-        elif name not in names:
+        elif name not in names and name not in unread:
             action = "removed: it never leaves"
             if name not in table.schema.private:
                 action = f"removed by {steps or 'a step'}"
         else:
             action = f"masked: {steps}" if steps else AS_IT_WAS
-        new = name not in table.arrow.column_names
+        new = name not in there
         counted = name in names and not pa.types.is_floating(published[name].type)
-        after = len(pc.unique(published[name])) if counted else None
+        after = len(pc.unique(published[name])) if counted else _unread(written, name)
         out.append(
             ColumnChange(
                 name=name,
                 role=role,
                 action=f"added by {steps or 'a step'}" if new else action,
-                published=name in names,
+                published=name in names or name in unread,
                 after=after,
             )
         )
     return out
+
+
+def _unread(written: MaskedRows | None, name: str) -> int | None:
+    """How many values a column holds that no step looked at; None where these are floating."""
+    if written is None or name not in written.kinds or pa.types.is_floating(written.kinds[name]):
+        return None
+    return written.distinct[name]
 
 
 def _role(table: Table, name: str) -> str:

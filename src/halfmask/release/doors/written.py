@@ -8,7 +8,7 @@ the entries then holds of the written rows. No private column is ever written.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,14 +24,15 @@ from halfmask.engines.aside import (
 from halfmask.engines.tuples import bind_columns
 from halfmask.errors import EngineError, HalfmaskError, InternalError
 from halfmask.release.labels import encode_labels
-from halfmask.release.partition import RowPartition, label_texts
+from halfmask.release.partition import Perturbation, RowPartition, label_texts
 from halfmask.release.recheck import recheck_models, require_verdicts
 from halfmask.table.demands import without_policies
 from halfmask.table.files.rows import normalize
-from halfmask.table.table import Table
+from halfmask.table.table import Table, encode_column
+from halfmask.table.tuples import all_ones
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -51,14 +52,13 @@ class WrittenRows:
     Attributes:
         aside: the rows.
         source: the table that they come from.
-        recoding: how they were generalized; ``labels`` what the entries publish.
+        labels: what the entries publish.
         distinct: per column that leaves as it is, how many values it holds.
         sample: some of the combinations that leave, to be shown.
     """
 
     aside: AsideRows
     source: Table
-    recoding: Recoding | RowPartition
     labels: pa.Table
     distinct: Mapping[str, int]
     sample: pa.Table
@@ -73,9 +73,10 @@ def origin_of(tuples: Tuples) -> Table:
 
 def write_labels(
     candidate: Candidate,
-    recoding: Recoding | RowPartition,
+    recoding: Recoding | RowPartition | Perturbation,
     labels: pa.Table,
     names: tuple[str, ...],
+    tokens: pa.Array | None = None,
 ) -> WrittenRows:
     """Have the rows written with their labels, and count what was written.
 
@@ -84,6 +85,7 @@ def write_labels(
         recoding: how they are generalized.
         labels: what the entries publish that leave, in their order.
         names: the columns that leave.
+        tokens: the pseudonyms of the people of these entries, which leave in front; None: none.
 
     Raises:
         EngineError: the rows cannot be written, or changed since they were counted.
@@ -94,13 +96,17 @@ def write_labels(
     source = origin_of(tuples)
     stored: Any = source.stored
     _require_floors(tuples, source, recoding)
+    quasi = labels.column_names
+    if tokens is not None:
+        person = str(candidate.table.schema.person)
+        labels, names = labels.append_column(person, tokens), (person, *names)
     aside = write_aside(stored, propose_labeling(candidate, recoding, labels, names))
     try:
         found = _require_same_rows(candidate, labels, names, aside)
-        _require_models(candidate, recoding, labels.column_names, found)
+        _require_models(candidate, recoding, quasi, found)
         kept = [name for name in names if name not in labels.column_names]
         unread = [name for name in kept if name not in found[0].column_names]
-        _require_kept_values(labels.column_names, unread, aside)
+        require_kept_values(labels.column_names, unread, aside)
         distinct = aside.distinct(kept)
         aside.groups = found
         aside.connection.settle()
@@ -109,17 +115,19 @@ def write_labels(
         raise
     reach("checked")
     sample = found[0].slice(0, 20)
-    return WrittenRows(aside, source, recoding, labels, distinct, sample)
+    return WrittenRows(aside, source, labels, distinct, sample)
 
 
-def _require_floors(tuples: Tuples, source: Table, recoding: Recoding | RowPartition) -> None:
+def _require_floors(
+    tuples: Tuples, source: Table, recoding: Recoding | RowPartition | Perturbation
+) -> None:
     """Demand that values which were counted as one get one label, by a hierarchy made of all.
 
     Raises:
         InternalError: a label is finer than what was counted, or not that of all its values.
     """
     for name, floor in tuples.floors.items():
-        if isinstance(recoding, RowPartition):
+        if isinstance(recoding, RowPartition | Perturbation):
             raise InternalError("Rows that were counted at coarser levels cannot be divided.")
         values, codes = tuples.spelled(name)
         every = bind_columns(source.rows, source.schema, pa.table({name: values}))
@@ -138,11 +146,24 @@ def _require_floors(tuples: Tuples, source: Table, recoding: Recoding | RowParti
 
 def propose_labeling(
     candidate: Candidate,
-    recoding: Recoding | RowPartition,
+    recoding: Recoding | RowPartition | Perturbation,
     labels: pa.Table,
     names: tuple[str, ...],
 ) -> Labeling:
     """What the engine is asked to write."""
+    tokens = candidate.pseudonym is not None
+    if tokens or isinstance(recoding, Perturbation):
+        assert candidate.tuples is not None  # noqa: S101 - the caller looked
+        entries = replace(candidate.tuples, table=candidate.table)
+        kept = np.flatnonzero(candidate.step >= 0)
+        cells = {
+            name: plain_values(encode_labels(labels[name]))
+            for name in labels.column_names
+            if labels.schema.field(name).type != candidate.table.arrow.schema.field(name).type
+            or not labels[name].equals(candidate.table.arrow[name].take(pa.array(kept)))
+        }
+        # Rows that were left out before may be alike with some that leave.
+        return join_cells(entries, kept, cells, names, whole=not candidate.left_out)
     if isinstance(recoding, RowPartition):
         return _label_pieces(candidate, recoding, labels, names)
     table, step, tuples = candidate.table, candidate.step, candidate.tuples
@@ -165,7 +186,9 @@ def propose_labeling(
         each = [table.encode(name).codes[kept].astype(np.int64) for name in columns]
         first = first_of_each(each)
         codes = [one[first] for one in each]
-        cells = {n: _plain(encode_labels(one)).take(pa.array(first)) for n, one in together.items()}
+        cells = {
+            n: plain_values(encode_labels(one)).take(pa.array(first)) for n, one in together.items()
+        }
     repeated = _are_repeated(candidate, names, len(kept), int(candidate.counts[kept].sum()))
     return Labeling(columns, codes, cells, names, _floats(tuples, names), repeated)
 
@@ -200,40 +223,109 @@ def _label_pieces(
         for name, one in encoded.items()
     }
     keys = [one.codes[kept].astype(np.int64) for one in encoded.values()]
-    order = np.lexsort((step[kept].astype(np.int64), *keys[::-1]))
-    same = np.ones(len(order), dtype=bool)  # as the row before: of one combination and class
-    same[:1] = False
-    for key in keys:
-        same[1:] &= key[order[1:]] == key[order[:-1]]
-    alike = same.copy()
-    same[1:] &= step[kept][order[1:]] == step[kept][order[:-1]]
-    starts = np.flatnonzero(~same)
-    first = order[starts]
-    sizes = np.diff(np.append(starts, len(order)))
-    begins = np.maximum.accumulate(np.where(alike, 0, np.arange(len(order))))[starts]
-    low = starts - begins + 1
+    first, low, high, whole = split_combinations(keys, step[kept].astype(np.int64))
     cells = {
-        name: _plain(encode_labels(labels[name])).take(pa.array(first))
+        name: plain_values(encode_labels(labels[name])).take(pa.array(first))
         for name in labels.column_names
         if not partition.labels[name].exact(used)
     }
-    whole = len(starts) == int(np.count_nonzero(~alike))
     return Labeling(
         columns,
         [key[first] for key in keys],
         cells,
         names,
         _floats(tuples, names),
-        _are_repeated(candidate, names, len(starts), len(kept)),
-        None if whole else (low, low + sizes - 1),
+        _are_repeated(candidate, names, len(first), len(kept)),
+        None if whole else (low, high),
     )
+
+
+def join_cells(
+    tuples: Tuples,
+    kept: NDArray[np.int64],
+    cells: Mapping[str, pa.ChunkedArray | pa.Array],
+    names: Sequence[str],
+    *,
+    whole: bool = True,
+) -> Labeling:
+    """What the engine is asked to write of cells that are stated row by row.
+
+    Args:
+        tuples: entries that stand for one row each.
+        kept: which of them leave.
+        cells: what these show in columns that are changed or new.
+        names: the columns that leave.
+        whole: whether the entries are all rows, so that what no entry speaks of is not there.
+    """
+    table = tuples.table
+    assert tuples.raw is not None  # noqa: S101 - as the origin says
+    if not all_ones(tuples.counts):
+        raise InternalError("Cells are stated row by row.")
+    encoded = {name: table.encode(name) for name in tuples.raw.column_names}
+    columns = {
+        name: label_columns(tuples.raw[name], one.codes, len(one.values), None)
+        for name, one in encoded.items()
+    }
+    classes = np.full(len(table), -1, dtype=np.int64)
+    classes[kept] = _numbered(cells.values(), len(kept))
+    keys = [one.codes.astype(np.int64) for one in encoded.values()]
+    first, low, high, alike = split_combinations(keys, classes)
+    leaving = classes[first] >= 0
+    first, low, high = first[leaving], low[leaving], high[leaving]
+    place = np.full(len(table), -1, dtype=np.int64)
+    place[kept] = np.arange(len(kept))
+    at = pa.array(place[first])
+    kinds = origin_of(tuples).rows.columns()
+    floats = frozenset(n for n in names if n in kinds and pa.types.is_floating(kinds[n]))
+    return Labeling(
+        columns,
+        [key[first] for key in keys],
+        {name: plain_values(one).take(at) for name, one in cells.items()},
+        tuple(names),
+        floats - set(cells),
+        set(names) <= {*encoded, *cells} and len(first) * _REPEATED <= len(kept),
+        None if whole and alike else (low, high),
+    )
+
+
+def _numbered(columns: Iterable[pa.ChunkedArray | pa.Array], size: int) -> NDArray[np.int64]:
+    """Per row a number that rows with the same cells share."""
+    ids = np.zeros(size, dtype=np.int64)
+    for column in columns:
+        whole = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+        one = encode_column(whole)
+        _, ids = np.unique(ids * max(len(one.values), 1) + one.codes, return_inverse=True)
+    return ids
+
+
+def split_combinations(
+    keys: Sequence[NDArray[np.int64]], classes: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], bool]:
+    """Which of the rows of each combination go to which class.
+
+    Gives per combination and class its first row, the first and the last of the combination's rows
+    that go there, numbered from 1, and whether all of each combination go to one class.
+    """
+    order = np.lexsort((classes, *keys[::-1]))
+    same = np.ones(len(order), dtype=bool)  # as the row before: of one combination and class
+    same[:1] = False
+    for key in keys:
+        same[1:] &= key[order[1:]] == key[order[:-1]]
+    alike = same.copy()
+    same[1:] &= classes[order[1:]] == classes[order[:-1]]
+    starts = np.flatnonzero(~same)
+    sizes = np.diff(np.append(starts, len(order)))
+    begins = np.maximum.accumulate(np.where(alike, 0, np.arange(len(order))))[starts]
+    low = starts - begins + 1
+    whole = len(starts) == int(np.count_nonzero(~alike))
+    return order[starts], low, low + sizes - 1, whole
 
 
 def _labels_by_code(
     codes: NDArray[np.int32], labels: pa.ChunkedArray, encoded: Any
 ) -> pa.Array | None:
     """Per code its label, where every code has one; codes of no leaving entry have none."""
-    texts = _plain(encode_labels(labels))
+    texts = plain_values(encode_labels(labels))
     seen = pa.table({"code": codes, "label": texts}).group_by(["code", "label"]).aggregate([])
     numbers = seen["code"].to_numpy()
     if len(np.unique(numbers)) < len(numbers):
@@ -250,21 +342,50 @@ def _require_same_rows(
     """Demand that the written rows are those of the entries, group by group; gives the groups."""
     table, kept = candidate.table, np.flatnonzero(candidate.step >= 0)
     counted = [n for n in names if n in table.arrow.column_names and n not in labels.column_names]
-    said = {n: _plain(encode_labels(labels[n])) for n in labels.column_names}
-    said |= {n: _plain(table.arrow[n].take(pa.array(kept))) for n in counted}
+    return require_written(
+        {n: labels[n] for n in labels.column_names},
+        {n: table.arrow[n].take(pa.array(kept)) for n in counted},
+        candidate.counts[kept],
+        candidate.everybody + candidate.left_out,
+        aside,
+    )
+
+
+def require_written(
+    labels: Mapping[str, pa.ChunkedArray],
+    counted: Mapping[str, pa.ChunkedArray],
+    counts: NDArray[np.int64],
+    everybody: int,
+    aside: AsideRows,
+) -> tuple[pa.Table, NDArray[np.int64]]:
+    """Demand that the written rows are those that were checked, group by group; gives the groups.
+
+    Args:
+        labels: columns that are compared as they are written in text, one cell an entry.
+        counted: columns that are compared by their values.
+        counts: how many rows each entry stands for.
+        everybody: how many rows there were when they were counted.
+        aside: what was written.
+
+    Raises:
+        EngineError: the rows changed since they were counted.
+        InternalError: other rows were written.
+    """
+    said = {n: plain_values(encode_labels(one)) for n, one in labels.items()}
+    said |= {n: plain_values(one) for n, one in counted.items()}
     expected = pa.table(said)
-    written, rows = aside.count([*labels.column_names, *counted])
+    written, rows = aside.count([*labels, *counted])
     shown = normalize(written, ()) if written.num_rows else written
-    there = {n: _plain(encode_labels(shown[n])) for n in labels.column_names}
+    there = {n: plain_values(encode_labels(shown[n])) for n in labels}
     try:
-        there |= {n: _plain(shown[n]).cast(expected.schema.field(n).type) for n in counted}
+        there |= {n: plain_values(shown[n]).cast(expected.schema.field(n).type) for n in counted}
     except pa.ArrowInvalid:
         raise InternalError(
             "Other values were written than those that were counted; nothing was released."
         ) from None
     both = pa.concat_tables(
         [
-            expected.append_column(_ROWS, pa.array(candidate.counts[kept])),
+            expected.append_column(_ROWS, pa.array(counts)),
             pa.table(there).append_column(_ROWS, pa.array(-rows.astype(np.int64))),
         ],
         promote_options="permissive",
@@ -272,9 +393,7 @@ def _require_same_rows(
     sums = both.group_by(expected.column_names).aggregate([(_ROWS, "sum")])
     wrong = int(np.count_nonzero(sums[f"{_ROWS}_sum"].to_numpy()))
     if wrong:
-        everybody = candidate.everybody + candidate.left_out
-        there_now = aside.source_rows()
-        if there_now != everybody:
+        if aside.source_rows() != everybody:
             raise EngineError("The rows changed while they were read; nothing was released.")
         raise InternalError(
             f"The engine wrote other rows than those that were checked: {wrong} groups differ; "
@@ -283,14 +402,15 @@ def _require_same_rows(
     return shown, rows.astype(np.int64)
 
 
-def _plain(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
+def plain_values(column: pa.ChunkedArray | pa.Array) -> Any:
+    """A column without the list of its values."""
     kind = column.type
     return column.cast(kind.value_type) if pa.types.is_dictionary(kind) else column
 
 
 def _require_models(
     candidate: Candidate,
-    recoding: Recoding | RowPartition,
+    recoding: Recoding | RowPartition | Perturbation,
     quasi: list[str],
     found: tuple[pa.Table, NDArray[np.int64]],
 ) -> None:
@@ -317,12 +437,10 @@ def _typed(column: pa.ChunkedArray, table: Table, name: str, quasi: list[str]) -
 
 
 def _bare(schema: Any, columns: Mapping[str, Any]) -> Any:
-    from dataclasses import replace
-
     return replace(schema, columns=dict(columns), person=None, household=None, weight=None)
 
 
-def _require_kept_values(labels: list[str], kept: list[str], aside: AsideRows) -> None:
+def require_kept_values(labels: list[str], kept: list[str], aside: AsideRows) -> None:
     """Demand that columns which were not counted leave as they are, class by class."""
     wrong = aside.changed_classes(labels, kept) if kept else 0
     if wrong:

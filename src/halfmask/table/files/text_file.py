@@ -72,7 +72,7 @@ def file_named(name: str | os.PathLike[str]) -> Path:
     if "://" in text:
         raise InputError(
             "The address of a database stands where a file is read: give a file, or a verb that "
-            "counts in a database (anonymize, assess, check, compare, query, tabulate ...)."
+            "counts in a database (anonymize, assess, check, compare, mask, query, tabulate ...)."
         )
     if any(mark in text for mark in "\r\n\0"):
         raise InputError(
