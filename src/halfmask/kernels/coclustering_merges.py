@@ -47,7 +47,7 @@ class Cells(NamedTuple):
     lf: NDArray[np.float64]
 
 
-class Sides(NamedTuple):
+class GridVariables(NamedTuple):
     """The variables of a grid.
 
     Attributes:

@@ -309,7 +309,7 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 _UNIT = 1.0 / 2.0**64
 
 
-class Entries(NamedTuple):
+class ComparedRows(NamedTuple):
     """Rows that are compared by columns.
 
     Attributes:

@@ -32,7 +32,7 @@ from halfmask.kernels.compiler import (
     zeros,
 )
 from halfmask.kernels.distance import apart, distance, distances_from
-from halfmask.kernels.tree import nearest_free, ranked, room_for, take
+from halfmask.kernels.tree import nearest_free, ranked, room_for_nearest, take
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -487,7 +487,7 @@ def _k_member(
     ids = constants(n, -1)
     free = FreeRows(count_up(n), count_up(n))
     count, classes = n, 0
-    grown = Grown(integers(n), reals(n, 0.0), integers(n), _no_variety(d))
+    grown = GrowingClass(integers(n), reals(n, 0.0), integers(n), _no_variety(d))
     close, edge = integers(0), 0.0
     while count > 0:
         drawn = free.rows[int(draws[classes] * count)]
@@ -509,7 +509,7 @@ def _k_member(
                     grown.known[i] = 1
                 close = _smallest(grown.reach, free.rows, count, min(count, _CLOSE))
                 edge = grown.reach[close[-1]]
-            stage = Stage(classes, size, need, diameter, short and size >= need, improved)
+            stage = GrowthStage(classes, size, need, diameter, short and size >= need, improved)
             row, diameter = _best(p, d, free, count, grown, stage, close, edge)
         if size >= need and not short:
             for m in range(size):
@@ -518,7 +518,7 @@ def _k_member(
     return ids
 
 
-class Grown(NamedTuple):
+class GrowingClass(NamedTuple):
     """What k-member knows of the class that grows.
 
     Attributes:
@@ -534,7 +534,7 @@ class Grown(NamedTuple):
     variety: Variety
 
 
-class Stage(NamedTuple):
+class GrowthStage(NamedTuple):
     """How far a class has grown.
 
     Attributes:
@@ -615,7 +615,7 @@ def form(
     n, k = len(d.k), d.k
     ids = constants(n, -1)
     most = 64
-    near, reach = room_for(most), reals(most, 0.0)
+    near, reach = room_for_nearest(most), reals(most, 0.0)
     members, variety = integers(n), _no_variety(d)
     classes, nodes = 0, len(tree.begin)
     for i in range(len(seeds)):
@@ -654,7 +654,7 @@ def form(
                 wanted = max(2 * need + 4, 2 * wanted)
                 if wanted > most:
                     most = 2 * wanted
-                    near, reach = room_for(most), reals(most, 0.0)
+                    near, reach = room_for_nearest(most), reals(most, 0.0)
                     rows = near.rows
                 found = nearest_free(p, places, tree, free, seed, wanted, near)
                 best, best_score = -1, np.inf

@@ -222,7 +222,7 @@ POOL = 64  # rows up to which two classes are cut anew
 _EPS = 1e-9
 
 
-class Room(NamedTuple):
+class SweepRoom(NamedTuple):
     """Where a sweep writes in between.
 
     Attributes:
@@ -360,7 +360,7 @@ def improve_partition(p: Any, d: Any, s: Any, near: Any, sweeps: int, enough: fl
     """Improve the partition until a sweep gains less than the share ``enough``; the loss left."""
     n = len(d.k)
     counts = zeros(max(d.shares.shape[1], 1))
-    room = Room(constants(n, -1), integers(n + 1), reals(2 * POOL, 0.0), counts)
+    room = SweepRoom(constants(n, -1), integers(n + 1), reals(2 * POOL, 0.0), counts)
     total = 0.0
     for c in range(n):
         total += s.size[c] * s.diameter[c]

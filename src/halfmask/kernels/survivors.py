@@ -32,7 +32,7 @@ class ClassHistogram(NamedTuple):
     counts: NDArray[np.int64]
 
 
-class Likeness(NamedTuple):
+class LikenessBounds(NamedTuple):
     """How like all that stay each class must be.
 
     Attributes:

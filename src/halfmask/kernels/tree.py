@@ -176,7 +176,7 @@ class Nearest(NamedTuple):
 
 
 @kernel
-def room_for(wanted: int) -> Any:
+def room_for_nearest(wanted: int) -> Any:
     """Room for so many nearest rows."""
     return Nearest(integers(wanted), reals(wanted, 0.0), integers(512), reals(512, 0.0))
 
@@ -264,7 +264,7 @@ def _neighbors(
     p: Any, places: Any, tree: Any, free: Any, first: int, last: int, rows: Any, far: Any
 ) -> None:
     wanted = rows.shape[1]
-    near = room_for(wanted)
+    near = room_for_nearest(wanted)
     for at in range(first, last):
         q = tree.order[at]
         count = nearest_free(p, places, tree, free, q, wanted, near)

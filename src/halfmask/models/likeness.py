@@ -102,7 +102,7 @@ def _survivors(
     ratio = (factor.numerator, factor.denominator) if fits else (0, 0)
     left = kept.copy()
     totals = values.totals() if kept.all() else values.select(kept).totals()
-    asked = survivors.Likeness(float(factor), downward, complete, capped, *ratio)
+    asked = survivors.LikenessBounds(float(factor), downward, complete, capped, *ratio)
     found = survivors.ClassHistogram(values.starts, values.values, values.counts)
     decided = survivors.stay_likely(found, totals, left, asked)
     return left if decided else None
