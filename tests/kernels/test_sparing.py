@@ -131,7 +131,8 @@ def test_walks_over_a_lattice(geometric):
         found = []
         for run in (lattice.advance.plain, lattice.advance.compiled):
             mine = state.copy(), source.copy()
-            at = run(order, 0, floor, heights, *costs, *mine, penalties, 0.5)
+            facts = lattice.LatticeFacts(floor, heights, *costs, *mine, penalties)
+            at = run(order, 0, facts, 0.5)
             found.append((at, *mine))
         same(*found)
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.anonymize.problem import NodeOutcome, RecodingProblem
+    from halfmask.kernels.lattice import LatticeFacts
 
 
 class LatticeBounds:
@@ -83,11 +84,11 @@ class LatticeBounds:
 
     def advance(self, order: NDArray[np.int64], position: int, limit: float) -> int:
         """The next position in ``order`` that must be evaluated, or ``len(order)``."""
-        return int(self._kernels.advance(order, position, *self._facts, limit))
+        return int(self._kernels.advance(order, position, self._facts, limit))
 
     def lowest(self, order: NDArray[np.int64], position: int) -> float:
         """The smallest bound among the nodes from ``position`` on."""
-        return float(self._kernels.lowest(order, position, *self._facts))
+        return float(self._kernels.lowest(order, position, self._facts))
 
     def rule_out(self, levels: Sequence[int]) -> None:
         """Nothing at or below ``levels`` is feasible."""
@@ -124,9 +125,11 @@ class LatticeBounds:
         return tuple(out)
 
     @property
-    def _facts(self) -> tuple[Any, ...]:
+    def _facts(self) -> LatticeFacts:
         known = (self._state, self._source, self._penalties)
-        return (self._floor, self.heights, *self._costs, *known)
+        from halfmask.kernels.lattice import LatticeFacts
+
+        return LatticeFacts(self._floor, self.heights, *self._costs, *known)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

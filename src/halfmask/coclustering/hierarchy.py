@@ -91,7 +91,7 @@ def merge_parts(
         frozen: variables whose parts stay.
         stop_at: the least number of parts per variable.
     """
-    from halfmask.kernels.coclustering_merges import Cells, Sides
+    from halfmask.kernels.coclustering_merges import Cells, GridVariables
     from halfmask.kernels.coclustering_path import merge_path
 
     observed = criterion.observations
@@ -112,7 +112,7 @@ def merge_parts(
         np.random.default_rng(_MIX).integers(2**63, size=dims, dtype=np.uint64) | np.uint64(1),
         log_factorials(observed.total + max(observed.sizes)),
     )
-    sides = Sides(
+    sides = GridVariables(
         parts,
         np.array([variable.kind == "numeric" for variable in observed.variables]),
         totals,

@@ -151,15 +151,23 @@ class _Tally(NamedTuple):
     """What is in each part while values move.
 
     Attributes:
-        inside: (cells, parts) the counts of values that have a part.
-        total: per part, its count; ``held`` its values.
+        part: the part of each value; changed in place.
         weight: the observations of each value.
+        inside: (cells, parts) the counts of values that have a part; ``logs`` of one more.
+        total: per part, its count; ``held`` its values.
+        gain: per part, what the value that is looked at would bring.
+        joined: per part, what a value of ``asked`` observations adds to it; -1: not known.
     """
 
+    part: NDArray[np.int32]
+    weight: NDArray[np.int64]
     inside: NDArray[np.int64]
+    logs: NDArray[np.float64]
     total: NDArray[np.int64]
     held: NDArray[np.int64]
-    weight: NDArray[np.int64]
+    gain: NDArray[np.float64]
+    joined: NDArray[np.float64]
+    asked: NDArray[np.int64]
 
 
 def _tally(values: ValueCounts, part: NDArray[np.int32], room: int) -> _Tally:
@@ -172,7 +180,8 @@ def _tally(values: ValueCounts, part: NDArray[np.int32], room: int) -> _Tally:
     np.add.at(total, part[placed], weight[placed])
     known = placed[owner]
     np.add.at(inside, (values.cells[known], part[owner[known]]), values.counts[known])
-    return _Tally(inside, total, held, weight)
+    logs, gain, joined = np.empty(inside.shape), np.empty(room), np.empty(room)
+    return _Tally(part, weight, inside, logs, total, held, gain, joined, np.full(room, -1))
 
 
 @bare
@@ -188,23 +197,21 @@ def _join_cost(w: int, count: int, held: int, lf: NDArray[np.float64]) -> Any:
 
 
 @bare
-def _fill_logs(inside: Any, logs: Any, parts: int) -> None:
+def _fill_logs(tally: Any, parts: int) -> None:
     """Log(inside + 1): what one more observation brings."""
-    for c in range(len(inside)):
+    for c in range(len(tally.inside)):
         for j in range(parts):
-            logs[c, j] = np.log(inside[c, j] + 1.0)
+            tally.logs[c, j] = np.log(tally.inside[c, j] + 1.0)
 
 
 @bare
-def _gains(
-    first: int, last: int, cells: Any, counts: Any, parts: int, inside: Any, logs: Any, lf: Any,
-    gain: Any,
-) -> None:  # fmt: skip
-    """Fill ``gain`` with what the cells' likelihood gains by a value in each part."""
+def _gains(values: Any, v: int, tally: Any, parts: int, lf: Any) -> None:
+    """Fill ``gain`` with what the cells' likelihood gains by value ``v`` in each part."""
+    inside, logs, gain = tally.inside, tally.logs, tally.gain
     for j in range(parts):
         gain[j] = 0.0
-    for e in range(first, last):
-        c, n = cells[e], counts[e]
+    for e in range(values.starts[v], values.starts[v + 1]):
+        c, n = values.cells[e], values.counts[e]
         if n == 1:
             for j in range(parts):
                 gain[j] += logs[c, j]
@@ -214,19 +221,19 @@ def _gains(
 
 
 @bare
-def _put(
-    first: int, last: int, cells: Any, counts: Any, j: int, sign: int, inside: Any, logs: Any
-) -> None:
-    """Add a value's observations to a part, or take them out of it."""
-    for e in range(first, last):
-        c = cells[e]
-        inside[c, j] += sign * counts[e]
-        logs[c, j] = np.log(inside[c, j] + 1.0)
+def _put(values: Any, v: int, tally: Any, j: int, sign: int) -> None:
+    """Add the observations of value ``v`` to a part, or take them out of it."""
+    for e in range(values.starts[v], values.starts[v + 1]):
+        c = values.cells[e]
+        tally.inside[c, j] += sign * values.counts[e]
+        tally.logs[c, j] = np.log(tally.inside[c, j] + 1.0)
 
 
 @bare
-def _closed(a: int, parts: int, part: Any, total: Any, held: Any, inside: Any, logs: Any) -> int:
+def _closed(tally: Any, a: int, parts: int) -> int:
     """Give the place of the empty part ``a`` to the last one; returns how many parts are left."""
+    part, total, held = tally.part, tally.total, tally.held
+    inside, logs = tally.inside, tally.logs
     parts -= 1
     held[a], total[a] = held[parts], total[parts]
     held[parts], total[parts] = 0, 0
@@ -255,33 +262,30 @@ def move_values(
 
     Returns the number of parts and the change of the cost.
     """
-    room = len(level) - 1
-    found = _tally(values, part, room)
-    logs, gain = np.empty((values.size, room)), np.empty(room)
-    return _move(
-        values.starts, values.cells, values.counts, *found, logs, gain, part, parts, order, level,
-        lf, sweeps, tolerance,
-    )  # fmt: skip
+    tally = _tally(values, part, len(level) - 1)
+    return _move(values, tally, parts, order, level, lf, sweeps, tolerance)
 
 
 @bare
 def _move(
-    starts: Any, cells: Any, counts: Any, inside: Any, total: Any, held: Any, weight: Any,
-    logs: Any, gain: Any, part: Any, parts: int, order: Any, level: Any, lf: Any, sweeps: int,
+    values: Any, tally: Any, parts: int, order: Any, level: Any, lf: Any, sweeps: int,
     tolerance: float,
 ) -> tuple[int, float]:  # fmt: skip
+    starts, cells, counts = values.starts, values.cells, values.counts
+    part, inside, logs, gain = tally.part, tally.inside, tally.logs, tally.gain
+    total, held = tally.total, tally.held
     room = len(gain)
-    _fill_logs(inside, logs, parts)
+    _fill_logs(tally, parts)
     change = 0.0
     for _ in range(sweeps):
         before = change
         for o in range(len(order)):
             v = order[o]
             a = part[v]
-            first, last, w = starts[v], starts[v + 1], weight[v]
-            _gains(first, last, cells, counts, parts, inside, logs, lf, gain)
+            w = tally.weight[v]
+            _gains(values, v, tally, parts, lf)
             leaving, alone = 0.0, 0.0
-            for e in range(first, last):
+            for e in range(starts[v], starts[v + 1]):
                 c, n = cells[e], counts[e]
                 leaving += lf[inside[c, a]] - lf[inside[c, a] - n]
                 alone += lf[n]
@@ -312,10 +316,10 @@ def _move(
             held[target] += 1
             total[a] -= w
             total[target] += w
-            _put(first, last, cells, counts, a, -1, inside, logs)
-            _put(first, last, cells, counts, target, 1, inside, logs)
+            _put(values, v, tally, a, -1)
+            _put(values, v, tally, target, 1)
             if held[a] == 0:
-                parts = _closed(a, parts, part, total, held, inside, logs)
+                parts = _closed(tally, a, parts)
         if before - change <= tolerance:
             break
     return parts, change
@@ -337,13 +341,8 @@ def anneal_values(
     order of the values and a number from 0 to 1 for each. ``part`` is changed in place; returns the
     number of parts.
     """
-    found = _tally(values, part, parts)
-    logs, gain, joined = np.empty((values.size, parts)), np.empty(parts), np.empty(parts)
-    asked = np.full(parts, -1)
-    left: int = _anneal(
-        values.starts, values.cells, values.counts, *found, logs, gain, joined, asked, part,
-        parts, level, lf, temperatures, orders, draws,
-    )  # fmt: skip
+    tally = _tally(values, part, parts)
+    left: int = _anneal(values, tally, parts, level, lf, temperatures, orders, draws)
     return left
 
 
@@ -370,22 +369,22 @@ def _chance(x: float) -> float:
 
 @bare
 def _anneal(
-    starts: Any, cells: Any, counts: Any, inside: Any, total: Any, held: Any, weight: Any,
-    logs: Any, gain: Any, joined: Any, asked: Any, part: Any, parts: int, level: Any, lf: Any,
-    temperatures: Any, orders: Any, draws: Any,
+    values: Any, tally: Any, parts: int, level: Any, lf: Any, temperatures: Any, orders: Any,
+    draws: Any,
 ) -> int:  # fmt: skip
-    """``joined`` is what a value of ``asked`` observations adds to each part, -1: not known."""
-    _fill_logs(inside, logs, parts)
+    part, total, held, gain = tally.part, tally.total, tally.held, tally.gain
+    joined, asked = tally.joined, tally.asked
+    _fill_logs(tally, parts)
     for s in range(len(temperatures)):
         cold = 1.0 / temperatures[s]
         for o in range(len(part)):
             v = orders[s, o]
-            a, w, first, last = part[v], weight[v], starts[v], starts[v + 1]
+            a, w = part[v], tally.weight[v]
             held[a] -= 1
             total[a] -= w
             asked[a] = -1
-            _put(first, last, cells, counts, a, -1, inside, logs)
-            _gains(first, last, cells, counts, parts, inside, logs, lf, gain)
+            _put(values, v, tally, a, -1)
+            _gains(values, v, tally, parts, lf)
             top = -np.inf
             for j in range(parts):
                 if asked[j] != w:
@@ -411,9 +410,9 @@ def _anneal(
             held[b] += 1
             total[b] += w
             asked[b] = -1
-            _put(first, last, cells, counts, b, 1, inside, logs)
+            _put(values, v, tally, b, 1)
             if held[a] == 0 and a != b:
-                parts = _closed(a, parts, part, total, held, inside, logs)
+                parts = _closed(tally, a, parts)
                 asked[a] = -1
     return parts
 
@@ -422,24 +421,21 @@ def place_values(
     values: ValueCounts, part: NDArray[np.int32], parts: int, lf: NDArray[np.float64]
 ) -> None:
     """Give each value without a part (-1) the part of those that have one that costs least."""
-    found = _tally(values, part, parts)
-    _place(values.starts, values.cells, values.counts, *found, part, parts, lf)
+    _place(values, _tally(values, part, parts), parts, lf)
 
 
 @bare
-def _place(
-    starts: Any, cells: Any, counts: Any, inside: Any, total: Any, held: Any, weight: Any,
-    part: Any, parts: int, lf: Any,
-) -> None:  # fmt: skip
+def _place(values: Any, tally: Any, parts: int, lf: Any) -> None:
+    part, inside = tally.part, tally.inside
     for v in range(len(part)):
         if part[v] >= 0:
             continue
         best, target = np.inf, 0
         for j in range(parts):
-            here = _join_cost(weight[v], total[j], held[j], lf)
-            for e in range(starts[v], starts[v + 1]):
-                n = counts[e]
-                here -= lf[inside[cells[e], j] + n] - lf[inside[cells[e], j]]
+            here = _join_cost(tally.weight[v], tally.total[j], tally.held[j], lf)
+            for e in range(values.starts[v], values.starts[v + 1]):
+                c, n = values.cells[e], values.counts[e]
+                here -= lf[inside[c, j] + n] - lf[inside[c, j]]
             if here < best:
                 best, target = here, j
         part[v] = target

@@ -47,7 +47,7 @@ class Cells(NamedTuple):
     lf: NDArray[np.float64]
 
 
-class Sides(NamedTuple):
+class GridVariables(NamedTuple):
     """The variables of a grid.
 
     Attributes:
@@ -304,14 +304,13 @@ def _pair(a: int, b: int, total: Any, held: Any, lf: Any, shared: float) -> Any:
 
 @bare
 def _scan_row(
-    a: int, parts: int, alive: Any, total: Any, held: Any, together: Any, lf: Any, partner: Any,
-    value: Any,
-) -> None:  # fmt: skip
+    a: int, pairs: Any, alive: Any, total: Any, held: Any, lf: Any, partner: Any, value: Any
+) -> None:
     """Find the best partner behind ``a`` among categorical parts."""
     value[a], partner[a] = np.inf, -1
-    for b in range(a + 1, parts):
+    for b in range(a + 1, pairs.wide):
         if alive[b]:
-            here = _pair(a, b, total, held, lf, together[a * parts + b])
+            here = _pair(a, b, total, held, lf, pairs.together[a * pairs.wide + b])
             if here < value[a]:
                 value[a], partner[a] = here, b
 
@@ -368,12 +367,10 @@ def merge_compiled(cells: Any, sides: Any, informative: NDArray[np.float64]) -> 
                 continue
             together = all_together[at[k] : at[k + 1]]
             if stale[k]:
+                pairs = Pairs(ordered[k], following[k], together, parts[k])
                 for x in range(parts[k]):
                     if alive[k, x] and not ordered[k]:
-                        _scan_row(
-                            x, parts[k], alive[k], totals[k], helds[k], together, lf, partner[k],
-                            value[k],
-                        )  # fmt: skip
+                        _scan_row(x, pairs, alive[k], totals[k], helds[k], lf, partner[k], value[k])
                 stale[k] = 0
             low, x_best, y_best = np.inf, -1, -1
             for x in range(parts[k]):
@@ -426,8 +423,8 @@ def merge_compiled(cells: Any, sides: Any, informative: NDArray[np.float64]) -> 
                     continue
                 if x == a or partner[side, x] == a or partner[side, x] == b:
                     _scan_row(
-                        x, parts[side], alive[side], totals[side], helds[side], together, lf,
-                        partner[side], value[side],
+                        x, pairs, alive[side], totals[side], helds[side], lf, partner[side],
+                        value[side],
                     )  # fmt: skip
                 elif x < a:
                     here = _pair(x, a, totals[side], helds[side], lf, together[x * parts[side] + a])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.kernels.coclustering_merges import Cells, Sides
+    from halfmask.kernels.coclustering_merges import Cells, GridVariables
 
     Integers = NDArray[np.int64]
     Numbers = NDArray[np.float64]
@@ -244,7 +244,9 @@ class _Intervals:
             self.preceding[after] = a
 
 
-def merge_plain(cells: Cells, sides: Sides, informative: Numbers) -> tuple[Integers, Numbers]:
+def merge_plain(
+    cells: Cells, sides: GridVariables, informative: Numbers
+) -> tuple[Integers, Numbers]:
     """What ``merge_compiled`` gives; nothing that is given is changed."""
     held = _CellList(cells)
     stop_at, left = sides.stop_at.tolist(), sides.parts.tolist()
@@ -287,7 +289,7 @@ def merge_plain(cells: Cells, sides: Sides, informative: Numbers) -> tuple[Integ
     return np.array(steps, np.int64).reshape(-1, 3), np.array(change)
 
 
-def _work(cells: Cells, sides: Sides, informative: Numbers) -> int:
+def _work(cells: Cells, sides: GridVariables, informative: Numbers) -> int:
     """About microseconds of NumPy: of each merge, its cells, and what it does to all pairs."""
     del informative
     parts = sides.parts[~sides.frozen]

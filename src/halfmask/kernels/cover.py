@@ -387,7 +387,7 @@ class Meeting(NamedTuple):
     key_at: NDArray[np.int64]
 
 
-class Entries(NamedTuple):
+class RegionEntries(NamedTuple):
     """The values of every class of every release.
 
     Attributes:

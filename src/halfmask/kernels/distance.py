@@ -309,27 +309,43 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 _UNIT = 1.0 / 2.0**64
 
 
+class ComparedRows(NamedTuple):
+    """Rows that are compared by columns.
+
+    Attributes:
+        codes: (rows, columns) their codes.
+        numbers: (rows, columns) their scaled numbers where a column is numeric.
+    """
+
+    codes: NDArray[np.int32]
+    numbers: NDArray[np.float64]
+
+
+class ColumnDistances(NamedTuple):
+    """How far values of two tables are from each other.
+
+    Attributes:
+        numeric: per column, whether the difference of the scaled numbers counts, at most 1.
+        tables: else ``tables[offsets[c] + left code * widths[c] + right code]``.
+    """
+
+    numeric: NDArray[np.bool_]
+    tables: NDArray[np.float32]
+    offsets: NDArray[np.int64]
+    widths: NDArray[np.int64]
+
+
 @kernel
 def nearest_rows(
-    left: NDArray[np.int32],
-    right: NDArray[np.int32],
-    left_numbers: NDArray[np.float64],
-    right_numbers: NDArray[np.float64],
-    numeric: NDArray[np.bool_],
-    tables: NDArray[np.float32],
-    offsets: NDArray[np.int64],
-    widths: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    k: int,
-    seed: int,
+    one: Any, other: Any, by: Any, starts: NDArray[np.int64], k: int, seed: int
 ) -> tuple[Any, Any]:
-    """The ``k`` nearest rows of ``right`` for each entry of ``left``, nearest first.
+    """The ``k`` nearest rows of the entries ``other`` for each entry of ``one``, nearest first.
 
-    A column is numeric (distance: difference of the scaled numbers, at most 1) or has a table of
-    distances ``tables[offsets[c] + left code * widths[c] + right code]``. Entry j of ``right``
-    stands for the rows ``starts[j]`` to ``starts[j + 1]``, each of which has the same chance among
-    rows that are as near.
+    Entry j of ``other`` stands for the rows ``starts[j]`` to ``starts[j + 1]``, each of which has
+    the same chance among rows that are as near.
     """
+    left, left_numbers, right, right_numbers = one.codes, one.numbers, other.codes, other.numbers
+    numeric, tables, offsets, widths = by.numeric, by.tables, by.offsets, by.widths
     rows, columns = left.shape
     found = integer_rows(rows, k, -1)
     far = real_rows(rows, k, np.inf)

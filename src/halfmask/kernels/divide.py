@@ -32,7 +32,7 @@ from halfmask.kernels.compiler import (
     zeros,
 )
 from halfmask.kernels.distance import apart, distance, distances_from
-from halfmask.kernels.tree import nearest_free, ranked, take
+from halfmask.kernels.tree import nearest_free, ranked, room_for_nearest, take
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -85,6 +85,19 @@ def satisfied(
     return size > 0
 
 
+class CutRoom(NamedTuple):
+    """Where cuts write in between.
+
+    Attributes:
+        values: places of rows; ``spare`` the rows themselves.
+        counts: per sensitive value, how often it occurs; 0 in between.
+    """
+
+    values: NDArray[np.int64]
+    spare: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+
 @kernel
 def cut(
     p: Any,
@@ -107,8 +120,7 @@ def cut(
     stack[0, 0], stack[0, 1] = 0, n
     depth = 1
     widths = reals(columns, 0.0)
-    values, spare = integers(n), integers(n)
-    counts = zeros(max(d.shares.shape[1], 1))
+    room = CutRoom(integers(n), integers(n), zeros(max(d.shares.shape[1], 1)))
     while depth > 0:
         depth -= 1
         begin, end = stack[depth, 0], stack[depth, 1]
@@ -131,7 +143,7 @@ def cut(
                 if widths[widest] < 0:
                     break
                 widths[widest] = -1.0
-                middle = _halve(places, widest, d, order, begin, end, values, spare, counts)
+                middle = _halve(places, widest, d, order, begin, end, room)
         if middle < 0:
             starts[classes] = begin
             classes += 1
@@ -155,11 +167,9 @@ def _may_cut(d: Any, order: Any, begin: int, end: int, whole: bool) -> bool:  # 
 
 
 @bare
-def _halve(
-    places: Any, c: int, d: Any, order: Any, begin: int, end: int, values: Any, spare: Any,
-    counts: Any,
-) -> int:  # fmt: skip
+def _halve(places: Any, c: int, d: Any, order: Any, begin: int, end: int, room: Any) -> int:
     """Order the rows around the median of column ``c``; where the right side begins, or -1."""
+    values, spare, counts = room.values, room.spare, room.counts
     size = end - begin
     for i in range(size):
         values[i] = places[order[begin + i], c]
@@ -186,9 +196,30 @@ def _halve(
     return -1
 
 
+class Variety(NamedTuple):
+    """The sensitive values of the class that grows.
+
+    Attributes:
+        seen: (columns, values) the number of the last class that holds each value.
+        distinct: per column, how many different values the class holds; ``most`` how many it needs.
+    """
+
+    seen: NDArray[np.int64]
+    distinct: NDArray[np.int64]
+    most: NDArray[np.int64]
+
+
+@kernel
+def _no_variety(d: Any) -> Any:
+    """Before the first class."""
+    seen = integer_rows(d.shares.shape[0], d.shares.shape[1], -1)
+    return Variety(seen, zeros(d.values.shape[1]), zeros(d.values.shape[1]))
+
+
 @bare
-def count_values(d: Any, row: int, number: int, seen: Any, distinct: Any, most: Any) -> bool:
+def count_values(d: Any, row: int, number: int, variety: Any) -> bool:
     """Take note of a new member's sensitive values; whether the class still lacks some."""
+    seen, distinct, most = variety.seen, variety.distinct, variety.most
     short = False
     for s in range(d.values.shape[1]):
         if d.values[row, s] >= 0 and seen[s, d.values[row, s]] != number:
@@ -200,21 +231,29 @@ def count_values(d: Any, row: int, number: int, seen: Any, distinct: Any, most: 
 
 
 @bare
-def new_value(d: Any, row: int, number: int, seen: Any, distinct: Any, most: Any) -> bool:
+def new_value(d: Any, row: int, number: int, variety: Any) -> bool:
     """Whether a row brings a value that the class lacks where it lacks some."""
     for s in range(d.values.shape[1]):
         value = d.values[row, s]
-        if distinct[s] < most[s] and value >= 0 and seen[s, value] != number:
+        lacks = variety.distinct[s] < variety.most[s]
+        if lacks and value >= 0 and variety.seen[s, value] != number:
             return True
     return False
 
 
+class FreeRows(NamedTuple):
+    """Rows without a class, the first so many of ``rows``; ``where`` each row stands there."""
+
+    rows: NDArray[np.int64]
+    where: NDArray[np.int64]
+
+
 @bare
-def remove(alive: Any, where: Any, count: int, row: int) -> int:
-    """Take a row out of the first ``count`` of ``alive``."""
-    last = alive[count - 1]
-    alive[where[row]] = last
-    where[last] = where[row]
+def remove(free: Any, count: int, row: int) -> int:
+    """Take a row out of the first ``count``."""
+    last = free.rows[count - 1]
+    free.rows[free.where[row]] = last
+    free.where[last] = free.where[row]
     return count - 1
 
 
@@ -240,63 +279,77 @@ def _mdav_classes(p: Any, d: Any, ordinal: NDArray[np.bool_]) -> Any:
     """
     n = len(d.k)
     ids = constants(n, -1)
-    alive, where = count_up(n), count_up(n)
+    free = FreeRows(count_up(n), count_up(n))
     count, classes = n, 0
     near = reals(n, 0.0)
-    seen = integer_rows(d.shares.shape[0], d.shares.shape[1], -1)
-    distinct, most = zeros(d.values.shape[1]), zeros(d.values.shape[1])
+    variety, centroid = _no_variety(d), _centroid(p, n)
     highest = 1
     for i in range(n):
         highest = max(highest, d.k[i])
-    sums, gone, votes, starts = _centroid(p, n)
-    middle = integers(p.codes.shape[1])
     first = -1
     while count > 0:
         if first < 0:
-            origin = _outermost(p, alive, count, sums, gone, votes, starts, middle, ordinal)
+            origin = _outermost(p, free.rows, count, centroid, ordinal)
         else:
-            origin = farthest(p, alive, count, first, near)
+            origin = farthest(p, free.rows, count, first, near)
         first = origin if first < 0 else -1
-        distances_from(p, origin, alive, count, near)
-        ids, count, done = _nearest_class(
-            p, d, alive, where, count, near, classes, ids, seen, distinct, most, highest,
-            sums, gone, votes, starts,
-        )  # fmt: skip
-        classes += done
+        distances_from(p, origin, free.rows, count, near)
+        chosen = _nearest_class(d, free.rows, count, near, classes, variety, highest)
+        if len(chosen) == 0:  # what is left cannot form a class
+            break
+        for m in range(len(chosen)):
+            ids[chosen[m]] = classes
+            count = remove(free, count, chosen[m])
+            _weigh(p, chosen[m], -1, centroid)
+        classes += 1
     return ids
 
 
+class Centroid(NamedTuple):
+    """The middle of the rows that remain.
+
+    Attributes:
+        sums: per numeric column, the sum of its positions; ``there`` how many rows have one.
+        votes: how often each category occurs; those of a column begin at ``starts``.
+        middle: per categorical column, its middle; written by who asks for it.
+    """
+
+    sums: NDArray[np.float64]
+    there: NDArray[np.int64]
+    votes: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    middle: NDArray[np.int64]
+
+
 @kernel
-def _centroid(p: Any, n: int) -> tuple[Any, Any, Any, Any]:
-    """Sums of positions, rows that have one, and how often each category occurs."""
-    sums = reals(p.numbers.shape[1], 0.0)
-    there = zeros(p.numbers.shape[1])
+def _centroid(p: Any, n: int) -> Any:
+    """The centroid of all rows."""
     starts = zeros(p.codes.shape[1] + 1)
     for c in range(p.codes.shape[1]):
         starts[c + 1] = starts[c] + p.sizes[c]
-    votes = zeros(starts[-1])
+    sums, there = reals(p.numbers.shape[1], 0.0), zeros(p.numbers.shape[1])
+    centroid = Centroid(sums, there, zeros(starts[-1]), starts, integers(p.codes.shape[1]))
     for i in range(n):
-        _weigh(p, i, 1, sums, there, votes, starts)
-    return sums, there, votes, starts
+        _weigh(p, i, 1, centroid)
+    return centroid
 
 
 @bare
-def _weigh(p: Any, row: int, sign: int, sums: Any, there: Any, votes: Any, starts: Any) -> None:
+def _weigh(p: Any, row: int, sign: int, centroid: Any) -> None:
     for c in range(p.numbers.shape[1]):
         x = p.numbers[row, c]
         if x == x:
-            sums[c] += sign * x
-            there[c] += sign
+            centroid.sums[c] += sign * x
+            centroid.there[c] += sign
     for c in range(p.codes.shape[1]):
-        votes[starts[c] + p.codes[row, c]] += sign
+        centroid.votes[centroid.starts[c] + p.codes[row, c]] += sign
 
 
 @bare
-def _outermost(
-    p: Any, alive: Any, count: int, sums: Any, there: Any, votes: Any, starts: Any, middle: Any,
-    ordinal: Any,
-) -> int:  # fmt: skip
+def _outermost(p: Any, alive: Any, count: int, centroid: Any, ordinal: Any) -> int:
     """The row farthest from the centroid: means of numbers, most frequent categories."""
+    sums, there, middle = centroid.sums, centroid.there, centroid.middle
+    votes, starts = centroid.votes, centroid.starts
     for c in range(len(middle)):
         place = 0
         if ordinal[c]:
@@ -328,16 +381,14 @@ def _outermost(
 
 @kernel
 def _nearest_class(
-    p: Any, d: Any, alive: Any, where: Any, count: int, near: Any, number: int, ids: Any,
-    seen: Any, distinct: Any, most: Any, highest: int, sums: Any, there: Any, votes: Any,
-    starts: Any,
-) -> tuple[Any, int, int]:  # fmt: skip
-    """Take rows in order of ``near`` until they meet all their demands."""
+    d: Any, alive: Any, count: int, near: Any, number: int, variety: Any, highest: int
+) -> Any:
+    """The rows that come first by ``near`` and together meet their demands; none where none do."""
     wanted = min(count, highest)
     candidates = _smallest(near, alive, count, wanted)
     size, need, taken = 0, 0, 0
-    clear(distinct)
-    clear(most)
+    clear(variety.distinct)
+    clear(variety.most)
     short = False
     chosen = integers(count)
     while True:
@@ -347,24 +398,15 @@ def _nearest_class(
             candidates = _smallest(near, alive, count, min(count, 4 * len(candidates)))
         row = candidates[taken]
         taken += 1
-        if size >= need and short and not new_value(d, row, number, seen, distinct, most):
+        if size >= need and short and not new_value(d, row, number, variety):
             continue
         chosen[size] = row
         size += 1
         need = max(need, d.k[row])
-        short = count_values(d, row, number, seen, distinct, most)
+        short = count_values(d, row, number, variety)
         if size >= need and not short:
-            break
-    done = 1 if size >= need and not short else 0
-    if not done:  # what is left cannot form a class
-        for a in range(count):
-            ids[alive[a]] = -1
-        return ids, 0, 0
-    for m in range(size):
-        ids[chosen[m]] = number
-        count = remove(alive, where, count, chosen[m])
-        _weigh(p, chosen[m], -1, sums, there, votes, starts)
-    return ids, count, done
+            return chosen[:size]
+    return chosen[:0]
 
 
 @kernel
@@ -443,60 +485,89 @@ def _k_member(
     """
     n = len(d.k)
     ids = constants(n, -1)
-    alive, where = count_up(n), count_up(n)
+    free = FreeRows(count_up(n), count_up(n))
     count, classes = n, 0
-    reach = reals(n, 0.0)  # at least the largest distance to the class so far
-    known = integers(n)  # how many members that counts
-    members = integers(n)
-    seen = integer_rows(d.shares.shape[0], d.shares.shape[1], -1)
-    distinct, most = zeros(d.values.shape[1]), zeros(d.values.shape[1])
+    grown = GrowingClass(integers(n), reals(n, 0.0), integers(n), _no_variety(d))
     close, edge = integers(0), 0.0
     while count > 0:
-        drawn = alive[int(draws[classes] * count)]
-        row = farthest(p, alive, count, drawn, reach)
+        drawn = free.rows[int(draws[classes] * count)]
+        row = farthest(p, free.rows, count, drawn, grown.reach)
         size, need, diameter = 0, 0, 0.0
-        clear(distinct)
-        clear(most)
+        clear(grown.variety.distinct)
+        clear(grown.variety.most)
         while True:
-            members[size] = row
+            grown.members[size] = row
             size += 1
             need = max(need, d.k[row])
-            short = count_values(d, row, classes, seen, distinct, most)
-            count = remove(alive, where, count, row)
+            short = count_values(d, row, classes, grown.variety)
+            count = remove(free, count, row)
             if (size >= need and not short) or count == 0:
                 break
             if size == 1:
-                distances_from(p, row, alive, count, reach)
+                distances_from(p, row, free.rows, count, grown.reach)
                 for i in range(n):
-                    known[i] = 1
-                close = _smallest(reach, alive, count, min(count, _CLOSE))
-                edge = reach[close[-1]]
-            row, diameter = _best(
-                p, d, alive, count, members, size, need, diameter, reach, known, improved,
-                classes, seen, distinct, most, short, close, edge, where,
-            )  # fmt: skip
+                    grown.known[i] = 1
+                close = _smallest(grown.reach, free.rows, count, min(count, _CLOSE))
+                edge = grown.reach[close[-1]]
+            stage = GrowthStage(classes, size, need, diameter, short and size >= need, improved)
+            row, diameter = _best(p, d, free, count, grown, stage, close, edge)
         if size >= need and not short:
             for m in range(size):
-                ids[members[m]] = classes
+                ids[grown.members[m]] = classes
             classes += 1
     return ids
 
 
+class GrowingClass(NamedTuple):
+    """What k-member knows of the class that grows.
+
+    Attributes:
+        members: its rows.
+        reach: per free row, at least the largest distance to the class so far.
+        known: per free row, how many members that counts.
+        variety: its sensitive values.
+    """
+
+    members: NDArray[np.int64]
+    reach: NDArray[np.float64]
+    known: NDArray[np.int64]
+    variety: Variety
+
+
+class GrowthStage(NamedTuple):
+    """How far a class has grown.
+
+    Attributes:
+        number: the number of the class.
+        size: how many rows it holds; ``need`` how many they demand.
+        diameter: its largest distance.
+        full: whether only a missing value is still wanted.
+        improved: whether a row's demand counts in its score.
+    """
+
+    number: int
+    size: int
+    need: int
+    diameter: float
+    full: bool
+    improved: bool
+
+
 @bare
 def _best(
-    p: Any, d: Any, alive: Any, count: int, members: Any, size: int, need: int, diameter: float,
-    reach: Any, known: Any, improved: Any, number: int, seen: Any, distinct: Any, most: Any,
-    short: Any, close: Any, edge: float, where: Any,
-) -> tuple[Any, Any]:  # fmt: skip
+    p: Any, d: Any, free: Any, count: int, grown: Any, stage: Any, close: Any, edge: float
+) -> tuple[Any, Any]:
     """The row that raises the class's loss least, and the diameter with it.
 
     Rows that were ``close`` to the first member come first: all others were at least ``edge`` away
     from it, which often rules them out together.
     """
+    alive, where = free.rows, free.where
+    members, reach, known = grown.members, grown.reach, grown.known
+    size, need, diameter, improved = stage.size, stage.need, stage.diameter, stage.improved
     best, best_score, best_reach = -1, np.inf, np.inf
-    full = short and size >= need  # only a missing value is still wanted
     for attempt in range(-1, 2):
-        if attempt < 0 and full:
+        if attempt < 0 and stage.full:
             continue
         if attempt == 0 and best >= 0:
             least = (max(size + 1, need) if improved else size + 1) * max(diameter, edge)
@@ -510,7 +581,8 @@ def _best(
             lower = final * max(diameter, reach[row])
             if lower > best_score or (lower == best_score and reach[row] > best_reach):
                 continue
-            if full and attempt == 0 and not new_value(d, row, number, seen, distinct, most):
+            lacking = stage.full and attempt == 0
+            if lacking and not new_value(d, row, stage.number, grown.variety):
                 continue
             for m in range(known[row], size):
                 reach[row] = max(reach[row], distance(p, members[m], row))
@@ -543,30 +615,26 @@ def form(
     n, k = len(d.k), d.k
     ids = constants(n, -1)
     most = 64
-    rows, far = integers(most), reals(most, 0.0)
-    reach = reals(most, 0.0)
-    stack, gaps = integers(512), reals(512, 0.0)
-    members = integers(n)
-    seen = integer_rows(d.shares.shape[0], d.shares.shape[1], -1)
-    distinct, asked = zeros(d.values.shape[1]), zeros(d.values.shape[1])
-    classes, left, nodes = 0, n, len(tree.begin)
+    near, reach = room_for_nearest(most), reals(most, 0.0)
+    members, variety = integers(n), _no_variety(d)
+    classes, nodes = 0, len(tree.begin)
     for i in range(len(seeds)):
         seed = seeds[i]
         if free[nodes + seed] == 0:
             continue
         size, need, diameter = 0, 0, 0.0
         wanted, found, row = 0, 0, seed
-        clear(distinct)
-        clear(asked)
+        clear(variety.distinct)
+        clear(variety.most)
         while True:
             members[size] = row
             size += 1
             need = max(need, k[row])
-            short = count_values(d, row, classes, seen, distinct, asked)
+            short = count_values(d, row, classes, variety)
             take(tree, free, row)
-            left -= 1
-            if (size >= need and not short) or left == 0:
+            if (size >= need and not short) or free[0] == 0:
                 break
+            rows = near.rows
             for j in range(found):
                 if rows[j] >= 0:
                     reach[j] = max(reach[j], distance(p, row, rows[j]))
@@ -575,23 +643,23 @@ def form(
                 for j in range(found):
                     if rows[j] < 0:
                         continue
-                    if size >= need and not new_value(d, rows[j], classes, seen, distinct, asked):
+                    if size >= need and not new_value(d, rows[j], classes, variety):
                         continue
                     wide = max(diameter, reach[j])
                     score = max(size + 1, need, k[rows[j]]) * wide - regret * anyway[rows[j]]
                     if score < best_score:
                         best, best_score = j, score
-                if (best >= 0 and wanted >= need) or (wanted > 0 and found == left):
+                if (best >= 0 and wanted >= need) or (wanted > 0 and found == free[0]):
                     break
                 wanted = max(2 * need + 4, 2 * wanted)
                 if wanted > most:
                     most = 2 * wanted
-                    rows, far = integers(most), reals(most, 0.0)
-                    reach = reals(most, 0.0)
-                found = nearest_free(p, places, tree, free, seed, wanted, rows, far, stack, gaps)
+                    near, reach = room_for_nearest(most), reals(most, 0.0)
+                    rows = near.rows
+                found = nearest_free(p, places, tree, free, seed, wanted, near)
                 best, best_score = -1, np.inf
                 for j in range(found):
-                    reach[j] = far[j]
+                    reach[j] = near.far[j]
                     for m in range(1, size):
                         reach[j] = max(reach[j], distance(p, members[m], rows[j]))
             if best < 0:
@@ -601,7 +669,7 @@ def form(
             rows[best] = -1
         if size >= need and not short:
             if diameter == 0.0:
-                size, left = _take_alike(p, places, tree, free, d, members, size, left, stack, gaps)
+                size = _take_alike(p, places, tree, free, d, members, size, near)
             for m in range(size):
                 ids[members[m]] = classes
             classes += 1
@@ -610,21 +678,19 @@ def form(
 
 @kernel
 def _take_alike(
-    p: Any, places: Any, tree: Any, free: Any, d: Any, members: Any, size: int, left: int,
-    stack: Any, gaps: Any,
-) -> tuple[int, int]:  # fmt: skip
+    p: Any, places: Any, tree: Any, free: Any, d: Any, members: Any, size: int, near: Any
+) -> int:
     """Let free rows with the very same values join a class without diameter: they cost nothing."""
-    rows, far = integers(8), reals(8, 0.0)
-    while left > 0 and d.values.shape[1] == 0:
-        found = nearest_free(p, places, tree, free, members[0], 8, rows, far, stack, gaps)
+    rows, far = near.rows, near.far
+    while free[0] > 0 and d.values.shape[1] == 0:
+        found = nearest_free(p, places, tree, free, members[0], 8, near)
         joined = 0
         for j in range(found):
             if far[j] == 0.0 and d.k[rows[j]] <= size + 1:
                 members[size] = rows[j]
                 size += 1
-                left -= 1
                 take(tree, free, rows[j])
                 joined += 1
         if joined == 0:
             break
-    return size, left
+    return size

@@ -222,12 +222,25 @@ POOL = 64  # rows up to which two classes are cut anew
 _EPS = 1e-9
 
 
+class SweepRoom(NamedTuple):
+    """Where a sweep writes in between.
+
+    Attributes:
+        tried: per class, by whom it was looked at.
+        rows: the rows of some classes; ``key`` what orders them.
+        counts: per sensitive value, how often it occurs; 0 in between.
+    """
+
+    tried: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    key: NDArray[np.float64]
+    counts: NDArray[np.int64]
+
+
 @kernel
-def cut_anew(
-    p: Any, d: Any, s: Any, near: Any, sweep: int, tried: Any, rows: Any, key: Any, counts: Any
-) -> float:
+def cut_anew(p: Any, d: Any, s: Any, near: Any, sweep: int, room: Any) -> float:
     """Split classes, and cut pairs of classes that are near each other anew; what that gains."""
-    n = len(d.k)
+    n, tried = len(d.k), room.tried
     spares = integers(n)
     count, gained = 0, 0.0
     for c in range(n):
@@ -239,7 +252,7 @@ def cut_anew(
         if s.size[c] == 0 or s.diameter[c] == 0 or s.size[c] > POOL:
             continue
         if count > 0 and s.size[c] >= 2 and s.changed[c] >= sweep - 1:
-            won = _improve_pair(p, d, s, c, -1, spares[count - 1], sweep, rows, key, counts)
+            won = _improve_pair(p, d, s, c, -1, spares[count - 1], sweep, room)
             count -= won > 0
             gained += won
         x = s.head[c]
@@ -255,7 +268,7 @@ def cut_anew(
                 if s.changed[c] < sweep - 1 and s.changed[b] < sweep - 1:
                     continue
                 if s.size[c] + s.size[b] <= POOL:
-                    won = _improve_pair(p, d, s, c, b, -1, sweep, rows, key, counts)
+                    won = _improve_pair(p, d, s, c, b, -1, sweep, room)
                     gained += won
                     if won > 0:
                         following = s.head[c]
@@ -268,11 +281,10 @@ def cut_anew(
 
 @kernel
 def _improve_pair(
-    p: Any, d: Any, s: Any, a: int, b: int, spare: int, sweep: int, rows: Any, key: Any,
-    counts: Any,
-) -> float:  # fmt: skip
+    p: Any, d: Any, s: Any, a: int, b: int, spare: int, sweep: int, room: Any
+) -> float:
     """Cut the rows of two classes (of one, if ``b`` is negative) anew; what that gains."""
-    count = 0
+    rows, count = room.rows, 0
     for side in range(2):
         c = b if side else a
         if c >= 0:
@@ -288,7 +300,7 @@ def _improve_pair(
             x = distance(p, rows[i], rows[j])
             if x > far:
                 far, first, second = x, rows[i], rows[j]
-    best, at = _cut(p, d, rows, count, first, second, key, counts)
+    best, at = _cut(p, d, room, count, first, second)
     if best >= before - _EPS:
         return 0.0
     other = b if b >= 0 else spare
@@ -304,13 +316,12 @@ def _improve_pair(
 
 
 @kernel
-def _cut(
-    p: Any, d: Any, rows: Any, count: int, one: int, other: int, key: Any, counts: Any
-) -> tuple[Any, Any]:
+def _cut(p: Any, d: Any, room: Any, count: int, one: int, other: int) -> tuple[Any, Any]:
     """The best way to cut rows in order between two of them: the loss, and how many go left.
 
     0 means that they stay together.
     """
+    rows, key, counts = room.rows, room.key, room.counts
     k, strict = d.k, d.values.shape[1] > 0
     for i in range(count):
         key[i] = distance(p, rows[i], one) - distance(p, rows[i], other)
@@ -348,9 +359,8 @@ def _cut(
 def improve_partition(p: Any, d: Any, s: Any, near: Any, sweeps: int, enough: float) -> float:
     """Improve the partition until a sweep gains less than the share ``enough``; the loss left."""
     n = len(d.k)
-    tried = constants(n, -1)
-    rows, key = integers(n + 1), reals(2 * POOL, 0.0)
     counts = zeros(max(d.shares.shape[1], 1))
+    room = SweepRoom(constants(n, -1), integers(n + 1), reals(2 * POOL, 0.0), counts)
     total = 0.0
     for c in range(n):
         total += s.size[c] * s.diameter[c]
@@ -365,9 +375,9 @@ def improve_partition(p: Any, d: Any, s: Any, near: Any, sweeps: int, enough: fl
                     break
                 active = s.changed[s.ids[near[row, j]]] >= sweep - 1
             if active and s.diameter[c] > 0:
-                gained += _improve_row(p, d, s, near, row, sweep, tried, rows, counts)
-        gained += cut_anew(p, d, s, near, sweep, tried, rows, key, counts)
-        gained += _dissolve(p, d, s, near, sweep, rows, counts)
+                gained += _improve_row(p, d, s, near, row, sweep, room)
+        gained += cut_anew(p, d, s, near, sweep, room)
+        gained += _dissolve(p, d, s, near, sweep, room)
         total -= gained
         if gained <= enough * total:
             break
@@ -375,10 +385,9 @@ def improve_partition(p: Any, d: Any, s: Any, near: Any, sweeps: int, enough: fl
 
 
 @bare
-def _improve_row(
-    p: Any, d: Any, s: Any, near: Any, row: int, sweep: int, tried: Any, rows: Any, counts: Any
-) -> float:
+def _improve_row(p: Any, d: Any, s: Any, near: Any, row: int, sweep: int, room: Any) -> float:
     """Move a row to a class near it, or exchange it with a row there; what that gains."""
+    tried, rows, counts = room.tried, room.rows, room.counts
     k = d.k
     a = s.ids[row]
     size_a, wide_a = s.size[a], s.diameter[a]
@@ -438,8 +447,9 @@ def _improve_row(
 
 
 @kernel
-def _dissolve(p: Any, d: Any, s: Any, near: Any, sweep: int, rows: Any, counts: Any) -> float:
+def _dissolve(p: Any, d: Any, s: Any, near: Any, sweep: int, room: Any) -> float:
     """Give up classes whose rows lose less in other classes, each in another one."""
+    rows, counts = room.rows, room.counts
     n = len(d.k)
     gained = 0.0
     target = integers(POOL)

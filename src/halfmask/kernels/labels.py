@@ -49,6 +49,7 @@ class Widths(NamedTuple):
 
 
 _POOL = 512  # rows up to which two classes are looked at together
+_TRIED = 12  # columns, the widest, between which cuts are chosen
 _BUCKETS = 4096  # places of a column between which cuts are tried
 
 
@@ -127,22 +128,21 @@ def _measure(w: Any, rows: Any, begin: int, end: int, box: Any, held: Any) -> An
 
 @bare
 def _best_cut(
-    w: Any, d: Any, rows: Any, begin: int, end: int, columns: int, share: float, spare: Any,
-    room: Any,
-) -> tuple[int, float]:  # fmt: skip
+    w: Any, d: Any, rows: Any, begin: int, end: int, share: float, room: Any
+) -> tuple[int, float]:
     """Order ``rows[begin:end]`` around the cut that loses least; where it is (-1), and the loss.
 
     The widest columns are tried, each between any two places that are held. Both sides meet the
     demands of their rows and hold at least ``share`` of them.
     """
     places, bits, sizes, k = w.places, w.bits, w.sizes, d.k
-    n, m = end - begin, places.shape[1]
+    n, m, spare = end - begin, places.shape[1], room.integers[5]
     box, held = room.integers[0, : 2 * m], room.words[0]
     _measure(w, rows, begin, end, box, held)
     span, order, left = room.reals[0], room.reals[1], room.reals[2]
     for c in range(m):
         span[c] = (box[2 * c + 1] - box[2 * c]) / max(sizes[c] - 1, 1)
-    tried = min(columns, m)
+    tried = min(_TRIED, m)
     most = min(4 * n + 64, _BUCKETS)
     part, some = room.integers[1, : 2 * m], room.words[1]
     first, refused, counts = room.integers[2], room.integers[3], room.integers[4]
@@ -231,15 +231,13 @@ _SHARE = 0.02
 
 @bare
 def cut_classes(
-    w: Any, d: Any, rows: Any, stack: Any, state: Any, starts: Any, room: Any, columns: int,
-    work: int,
-) -> None:  # fmt: skip
+    w: Any, d: Any, rows: Any, stack: Any, state: Any, starts: Any, room: Any, work: int
+) -> None:
     """Cut ``rows`` top down while that is allowed; ``state`` is (open parts, classes found).
 
     ``stack`` holds the open parts; ``starts`` where classes begin. Stops when ``work`` rows were
     looked at.
     """
-    spare = room.integers[5]
     while state[0] > 0 and work > 0:
         state[0] -= 1
         begin, end = stack[state[0], 0], stack[state[0], 1]
@@ -248,7 +246,7 @@ def cut_classes(
         # Large parts fall into parts of some size, or peeling them would never end.
         share = _SHARE if end - begin > _LARGE else 0.0
         while end - begin > 1:
-            at, _ = _best_cut(w, d, rows, begin, end, columns, share, spare, room)
+            at, _ = _best_cut(w, d, rows, begin, end, share, room)
             if at >= 0 or share == 0.0:
                 break
             share = 0.0
@@ -318,7 +316,7 @@ _EPS = 1e-9
 
 @bare
 def improve_classes(
-    w: Any, d: Any, s: Any, near: Any, state: Any, room: Any, columns: int, sweep: int, work: int
+    w: Any, d: Any, s: Any, near: Any, state: Any, room: Any, sweep: int, work: int
 ) -> float:
     """Let each class exchange rows with classes near it, and cut pairs of them anew.
 
@@ -326,7 +324,7 @@ def improve_classes(
     what was gained.
     """
     m, classes = w.places.shape[1], len(s.head)
-    spare, rows, kept = room.integers[5], room.integers[6], room.integers[7]
+    rows, kept = room.integers[6], room.integers[7]
     stack, found, seen = room.integers[8], room.integers[9], room.integers[10]
     box, held = room.integers[11, : 2 * m], room.words[2]
     for c in range(classes):
@@ -355,7 +353,7 @@ def improve_classes(
                 while depth > 0:
                     depth -= 1
                     begin, end = stack[2 * depth], stack[2 * depth + 1]
-                    at, _ = _best_cut(w, d, rows, begin, end, columns, 0.0, spare, room)
+                    at, _ = _best_cut(w, d, rows, begin, end, 0.0, room)
                     if at < 0:
                         total += (end - begin) * _measure(w, rows, begin, end, box, held)
                         found[classes_found] = begin

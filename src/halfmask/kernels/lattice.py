@@ -62,49 +62,55 @@ def _bounds(
     return out
 
 
+class LatticeFacts(NamedTuple):
+    """What is known of the nodes of a lattice.
+
+    Attributes:
+        floor: per node, a lower bound of what it costs.
+        heights: per column, its highest level.
+        scores: (columns, levels) what each level of a column costs; ``weights`` of the columns.
+        geometric: whether columns are combined by their product.
+        state: per node, whether it is marked; changed.
+        source: per node, which of the ``penalties`` it pays; -1: none; changed.
+        penalties: (sources, columns) what a node that suppresses rows pays in each column.
+    """
+
+    floor: NDArray[np.float64]
+    heights: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    geometric: bool
+    state: NDArray[np.int8]
+    source: NDArray[np.int32]
+    penalties: NDArray[np.float64]
+
+
 @kernel
-def _raised(
-    node: int,
-    heights: NDArray[np.int64],
-    scores: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    geometric: bool,  # noqa: FBT001
-    extra: NDArray[np.float64],
-) -> float:
-    """What ``node`` costs when each column pays ``extra`` beyond its labels."""
+def _raised(node: int, facts: Any, which: int) -> float:
+    """What ``node`` costs when each column pays the penalty ``which`` beyond its labels."""
+    heights = facts.heights
     columns = len(heights)
     picked = reals(columns, 0.0)
     rest = node
     for c in range(columns):
-        picked[c] = scores[c, rest % (heights[c] + 1)] + extra[c]
+        picked[c] = facts.scores[c, rest % (heights[c] + 1)] + facts.penalties[which, c]
         rest //= heights[c] + 1
-    return _combine(picked, weights, geometric)
+    return _combine(picked, facts.weights, facts.geometric)
 
 
 @kernel
-def judge_node(
-    node: int,
-    floor: NDArray[np.float64],
-    heights: NDArray[np.int64],
-    scores: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    geometric: bool,  # noqa: FBT001
-    state: NDArray[np.int8],
-    source: NDArray[np.int32],
-    penalties: NDArray[np.float64],
-) -> Any:
+def judge_node(node: int, facts: Any) -> Any:
     """A lower bound of what ``node`` costs; infinite if a node above it is hopeless.
 
     The rows that a coarser node had to suppress (``penalties[source]``) are suppressed by every
     finer node too; the best such source is handed on.
     """
+    heights, state, source = facts.heights, facts.state, facts.source
     columns = len(heights)
     rest, stride = node, 1
-    best = floor[node]
+    best = facts.floor[node]
     if source[node] >= 0:
-        best = max(
-            best, _raised(node, heights, scores, weights, geometric, penalties[source[node]])
-        )
+        best = max(best, _raised(node, facts, source[node]))
     for c in range(columns):
         level = rest % (heights[c] + 1)
         rest //= heights[c] + 1
@@ -115,7 +121,7 @@ def judge_node(
                 return np.inf
             origin = source[above]
             if origin >= 0 and origin != source[node]:
-                bound = _raised(node, heights, scores, weights, geometric, penalties[origin])
+                bound = _raised(node, facts, origin)
                 if bound > best:
                     best = bound
                     source[node] = origin
@@ -124,57 +130,27 @@ def judge_node(
 
 
 @kernel
-def _advance(
-    order: NDArray[np.int64],
-    position: int,
-    floor: NDArray[np.float64],
-    heights: NDArray[np.int64],
-    scores: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    geometric: bool,  # noqa: FBT001
-    state: NDArray[np.int8],
-    source: NDArray[np.int32],
-    penalties: NDArray[np.float64],
-    limit: float,
-) -> int:
+def _advance(order: NDArray[np.int64], position: int, facts: Any, limit: float) -> int:
     """Return the next position in ``order`` that must be evaluated, or ``len(order)``.
 
     A node is passed over when it is hopeless or costs more than ``limit`` in any case.
     """
     while position < len(order):
         node = order[position]
-        if state[node] != HOPELESS:
-            bound = judge_node(
-                node, floor, heights, scores, weights, geometric, state, source, penalties
-            )
-            if bound <= limit:
-                return position
+        if facts.state[node] != HOPELESS and judge_node(node, facts) <= limit:
+            return position
         position += 1
     return position
 
 
 @kernel
-def lowest(
-    order: NDArray[np.int64],
-    position: int,
-    floor: NDArray[np.float64],
-    heights: NDArray[np.int64],
-    scores: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    geometric: bool,  # noqa: FBT001
-    state: NDArray[np.int8],
-    source: NDArray[np.int32],
-    penalties: NDArray[np.float64],
-) -> float:
+def lowest(order: NDArray[np.int64], position: int, facts: Any) -> float:
     """The smallest bound among the nodes from ``position`` on."""
     least = np.inf
     for i in range(position, len(order)):
         node = order[i]
-        if state[node] != HOPELESS:
-            bound = judge_node(
-                node, floor, heights, scores, weights, geometric, state, source, penalties
-            )
-            least = min(least, bound)
+        if facts.state[node] != HOPELESS:
+            least = min(least, judge_node(node, facts))
     return least
 
 

@@ -67,18 +67,44 @@ class Rules(NamedTuple):
         return Rules(taken, self.bond[some], self.bonds)
 
 
+class Wanted(NamedTuple):
+    """Which classes are wanted.
+
+    Attributes:
+        kind: what a class costs: ``DBIL``, ``WCSD`` or ``CLIQUE``.
+        tau: how far apart two rows of a clique may be.
+        threshold: what a class may cost beyond the prices of its rows.
+    """
+
+    kind: int
+    tau: float
+    threshold: float
+
+
+class FoundClasses(NamedTuple):
+    """Classes as they are found.
+
+    Attributes:
+        rows: the rows of all classes, one after the other.
+        starts: where each class begins; one more for the end.
+        costs: what each costs.
+    """
+
+    rows: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    costs: NDArray[np.float64]
+
+
 def priced_classes(
     far: NDArray[np.float64],
     rules: Rules,
     prices: NDArray[np.float64],
-    kind: int,
-    tau: float,
-    threshold: float,
+    wanted: Wanted,
     most: int,
     patience: int,
     deadline: float = np.inf,
 ) -> tuple[Any, Any, Any, Any, Any]:
-    """Classes whose cost less prices is below ``threshold``.
+    """Classes whose cost less prices is below the ``wanted`` threshold.
 
     Where the number of rows alone decides, classes that fall into two valid ones are left out:
     parts never cost more than the whole, so that classes stay below twice the highest demand. Gives
@@ -91,19 +117,19 @@ def priced_classes(
     cap = (min(n, 2 * int(k.max()) - 1) if plain else n) if n else 0
     order = np.argsort(-prices, kind="stable")
     rows = np.empty(most * max(cap, 1), np.int64)
-    starts, costs = np.zeros(most + 1, np.int64), np.empty(most, np.float64)
+    out = FoundClasses(rows, np.zeros(most + 1, np.int64), np.empty(most, np.float64))
     walk = Walk.start(n, cap)
-    place = far[np.ix_(order, order)], *rules.take(order), plain, prices[order]
+    place = far[np.ix_(order, order)], rules.take(order), prices[order]
     whole, begun = False, time.monotonic()
     while begun < deadline or not walk.at[_STEPS]:  # a first slice in any case
         pause = min(patience, int(walk.at[_STEPS]) + max(1, _SLICE // max(n * cap, 1)))
-        whole = _classes(*place, kind, tau, threshold, pause, walk, rows, starts, costs)
+        whole = _classes(*place, wanted, pause, walk, out)
         if whole or walk.at[_STEPS] <= pause or pause == patience:
             break
         begun = time.monotonic()
     found, lowest = int(walk.at[_FOUND]), float(walk.lowest[0])
-    rows = order[rows[: starts[found]]]
-    return rows, starts[: found + 1], costs[:found], lowest, whole
+    rows = order[rows[: out.starts[found]]]
+    return rows, out.starts[: found + 1], out.costs[:found], lowest, whole
 
 
 class Walk(NamedTuple):
@@ -141,14 +167,15 @@ class Walk(NamedTuple):
 
 
 @kernel
-def _classes(
-    d: Any, demands: Any, bond: Any, bonds: Any, plain: bool, price: Any, kind: int,  # noqa: FBT001
-    tau: float, threshold: float, pause: int, walk: Any, rows: Any, starts: Any, costs: Any,
-) -> bool:  # fmt: skip
-    """Fill ``rows``, ``starts`` and ``costs`` up to so many steps: whether all classes were seen.
+def _classes(d: Any, rules: Any, price: Any, wanted: Any, pause: int, walk: Any, out: Any) -> bool:
+    """Fill ``out`` up to so many steps: whether all classes were seen.
 
     Short of that the walk has more steps than ``pause``, and goes on from there, or no room.
     """
+    kind, tau, threshold = wanted.kind, wanted.tau, wanted.threshold
+    rows, starts, costs = out.rows, out.starts, out.costs
+    demands, bonds = rules.demands, rules.bonds
+    plain = demands.values.shape[1] == 0 and len(bonds) == 0
     need, at = demands.k, walk.at
     members, following, asked = walk.members, walk.following, walk.asked
     cost, paid, reach = walk.cost, walk.paid, walk.reach
@@ -179,7 +206,7 @@ def _classes(
                     depth >= asked[depth]
                     and left < threshold
                     and (not plain or not _falls_apart(need, members, depth, asked[depth]))
-                    and (plain or _allowed(demands, bond, bonds, members, depth, counts, inside))
+                    and (plain or _allowed(rules, members, depth, counts, inside))
                 ):
                     walk.lowest[0] = min(walk.lowest[0], left)
                     if found == most:
@@ -190,10 +217,7 @@ def _classes(
                     starts[found + 1] = starts[found] + depth
                     costs[found] = whole
                     found += 1
-                if depth == cap or not _promising(
-                    price, reach[depth], following[depth], depth, cost[depth], paid[depth],
-                    asked[depth], cap, kind, tau, threshold, best,
-                ):  # fmt: skip
+                if depth == cap or not _promising(price, walk, depth, wanted, best):
                     depth -= 1
                     continue
             x = following[depth]
@@ -223,11 +247,10 @@ def _classes(
 
 
 @bare
-def _allowed(
-    demands: Any, bond: Any, bonds: Any, members: Any, size: int, counts: Any, inside: Any
-) -> bool:
+def _allowed(rules: Any, members: Any, size: int, counts: Any, inside: Any) -> bool:
     """Whether a class meets all demands and parts no bond; ``counts``, ``inside`` are scratch."""
-    if not satisfied(demands, members, 1, size + 1, counts):
+    bond, bonds = rules.bond, rules.bonds
+    if not satisfied(rules.demands, members, 1, size + 1, counts):
         return False
     for i in range(1, size + 1):
         if bond[members[i]] >= 0:
@@ -257,13 +280,12 @@ def _falls_apart(need: Any, members: Any, size: int, highest: int) -> bool:
 
 
 @bare
-def _promising(
-    price: Any, reach: Any, begin: int, size: int, cost: float, paid: float, asked: int,
-    cap: int, kind: int, tau: float, threshold: float, best: Any,
-) -> bool:  # fmt: skip
-    """Whether some larger class could stay below the threshold."""
+def _promising(price: Any, walk: Any, size: int, wanted: Any, best: Any) -> bool:
+    """Whether some larger class than the one of ``size`` rows could stay below the threshold."""
+    kind, tau = wanted.kind, wanted.tau
+    reach, begin, cost = walk.reach[size], walk.following[size], walk.cost[size]
     n = len(price)
-    forced, room = max(asked - size, 0), cap - size
+    forced, room = max(walk.asked[size] - size, 0), len(walk.members) - 2 - size
     if n - begin < forced:
         return False
     wide = cost
@@ -284,11 +306,11 @@ def _promising(
         else:
             extra = -price[y] if reach[y] <= tau else np.inf
         _insert(best, room, extra)
-    total = base - paid
+    total = base - walk.paid[size]
     for i in range(room):
         if i < forced or best[i] < 0:
             total += best[i]
-    return total < threshold
+    return bool(total < wanted.threshold)
 
 
 @bare

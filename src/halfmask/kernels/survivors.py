@@ -9,7 +9,7 @@ Also here: how many rows each class must lose until no value is too frequent or 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,39 @@ from halfmask.kernels.compiler import integers, kernel, reals, zeros
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+
+class ClassHistogram(NamedTuple):
+    """How often values stand in classes.
+
+    Attributes:
+        starts: per class, where its values begin; one more for the end.
+        values: the values, with their ``counts``.
+    """
+
+    starts: NDArray[np.int64]
+    values: NDArray[np.int32]
+    counts: NDArray[np.int64]
+
+
+class LikenessBounds(NamedTuple):
+    """How like all that stay each class must be.
+
+    Attributes:
+        factor: a share q in the class may be at most factor p of the share p of all.
+        downward: and at least p / factor.
+        complete: and no value may be absent.
+        capped: and at most p (1 - ln p).
+        num: the factor is num / den where the products fit, else num is 0.
+    """
+
+    factor: float
+    downward: bool
+    complete: bool
+    capped: bool
+    num: int
+    den: int
+
+
 CLOSE = 2.0**-45  # floats decide what differs by more than this; their error is far below
 
 ROUNDS = 16
@@ -25,9 +58,7 @@ ROUNDS = 16
 
 @kernel
 def stay_close(
-    starts: NDArray[np.int64],
-    values: NDArray[np.int32],
-    counts: NDArray[np.int64],
+    found: Any,
     maps: NDArray[np.int32],
     totals: NDArray[np.int64],
     kept: NDArray[np.bool_],
@@ -40,6 +71,7 @@ def stay_close(
     ``maps`` gives the label of each value on each level, ``totals`` how often each occurs among the
     kept; of ordered values there is one level. A class without counted rows is 1 apart.
     """
+    starts, values, counts = found.starts, found.values, found.counts
     levels, width = maps.shape[0], totals.shape[1]
     inside, leaving = zeros(width), integers(len(kept))
     gone = 1
@@ -90,25 +122,13 @@ def stay_close(
 
 
 @kernel
-def stay_likely(
-    starts: NDArray[np.int64],
-    values: NDArray[np.int32],
-    counts: NDArray[np.int64],
-    totals: NDArray[np.int64],
-    kept: NDArray[np.bool_],
-    factor: float,
-    downward: bool,  # noqa: FBT001
-    complete: bool,  # noqa: FBT001
-    capped: bool,  # noqa: FBT001
-    num: int,
-    den: int,
-) -> bool:
-    """Take out of ``kept`` where a value is too frequent against all that is kept.
+def stay_likely(found: Any, totals: NDArray[np.int64], kept: NDArray[np.bool_], asked: Any) -> bool:
+    """Take out of ``kept`` where a value is too frequent, or too rare, against all that is kept.
 
-    A share q in the class may be at most factor p of the share p of all; ``downward``: and at least
-    p / factor; ``complete``: and no value may be absent; ``capped``: and at most p (1 - ln p). The
-    factor is num / den where the products fit, else num is 0. False: a comparison was too close.
+    ``asked`` is a likeness. False: a comparison was too close.
     """
+    starts, values, counts = found.starts, found.values, found.counts
+    factor, num, den, capped = asked.factor, asked.num, asked.den, asked.capped
     leaving = integers(len(kept))
     caps = reals(len(totals), 0.0)
     gone = 1
@@ -127,7 +147,7 @@ def stay_likely(
             n = 0
             for e in range(starts[i], starts[i + 1]):
                 n += counts[e]
-            fails = complete and starts[i + 1] - starts[i] < known
+            fails = asked.complete and starts[i + 1] - starts[i] < known
             e = starts[i]
             while not fails and e < starts[i + 1]:
                 here, everywhere = counts[e] * size, totals[values[e]] * n
@@ -138,7 +158,7 @@ def stay_likely(
                     fails = here * den > everywhere * num
                 else:
                     return False
-                if downward:
+                if asked.downward:
                     most = here * factor
                     if abs(everywhere - most) <= CLOSE * most:
                         return False
@@ -161,17 +181,12 @@ def stay_likely(
 
 
 @kernel
-def surplus(
-    starts: NDArray[np.int64],
-    values: NDArray[np.int32],
-    counts: NDArray[np.int64],
-    most: NDArray[np.float64],
-    least: NDArray[np.float64],
-) -> Any:
+def surplus(found: Any, most: NDArray[np.float64], least: NDArray[np.float64]) -> Any:
     """Per class, how many rows must go until each value has a share from ``least`` to ``most``.
 
     A lower bound, if parts of the class are looked at each; see ``halfmask.models.likeness``.
     """
+    starts, values, counts = found.starts, found.values, found.counts
     needed = 0
     for v in range(len(least)):
         needed += 1 if least[v] > 0 else 0

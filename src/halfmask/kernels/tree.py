@@ -44,7 +44,7 @@ def build_tree(p: Any, places: NDArray[np.int32], bucket: int) -> SearchTree:
     spans = np.zeros((4, most), np.int64)  # begin, end, right, parent
     low, high = np.zeros((2, most, columns), np.int64)
     order, leaf = np.arange(n), np.zeros(n, np.int64)
-    nodes = _build(p, places, bucket, order, spans, low, high, leaf, np.empty((2, n), np.int64))
+    nodes = _build(p, places, bucket, order, spans, low, high, leaf)
     begin, end, right, parent = np.ascontiguousarray(spans[:, :nodes])
     return SearchTree(
         order, begin, end, right, parent, low[:nodes].copy(), high[:nodes].copy(), leaf
@@ -53,11 +53,11 @@ def build_tree(p: Any, places: NDArray[np.int32], bucket: int) -> SearchTree:
 
 @kernel
 def _build(
-    p: Any, places: Any, bucket: int, order: Any, spans: Any, low: Any, high: Any, leaf: Any,
-    scratch: Any,
-) -> int:  # fmt: skip
+    p: Any, places: Any, bucket: int, order: Any, spans: Any, low: Any, high: Any, leaf: Any
+) -> int:
     """Fill the arrays of a tree; how many nodes it has."""
     n, columns = places.shape
+    scratch = integer_rows(2, n, 0)
     most = spans.shape[1]
     # What waits: begin, end, the node above, and on which side of it.
     stack = integer_rows(256, 4, 0)
@@ -161,16 +161,34 @@ def _gap(p: Any, places: Any, tree: Any, node: int, q: int) -> float:
     return total
 
 
+class Nearest(NamedTuple):
+    """The nearest rows of a row, in ascending order, and where the search writes in between.
+
+    Attributes:
+        rows: the rows; ``far`` how far each is.
+        stack: the nodes that wait; ``gaps`` how far each is at least.
+    """
+
+    rows: NDArray[np.int64]
+    far: NDArray[np.float64]
+    stack: NDArray[np.int64]
+    gaps: NDArray[np.float64]
+
+
+@kernel
+def room_for_nearest(wanted: int) -> Any:
+    """Room for so many nearest rows."""
+    return Nearest(integers(wanted), reals(wanted, 0.0), integers(512), reals(512, 0.0))
+
+
 @bare
-def nearest_free(
-    p: Any, places: Any, tree: Any, free: Any, q: int, wanted: int, rows: Any, far: Any, stack: Any,
-    gaps: Any,
-) -> int:  # fmt: skip
-    """Fill ``rows`` and ``far`` with the nearest free rows of ``q`` in ascending order.
+def nearest_free(p: Any, places: Any, tree: Any, free: Any, q: int, wanted: int, near: Any) -> int:
+    """Fill ``near`` with the nearest free rows of ``q``.
 
     ``free`` holds how many rows of each node are free, and whether a row is, after the nodes. Gives
     how many were found; ``q`` itself does not count.
     """
+    rows, far, stack, gaps = near.rows, near.far, near.stack, near.gaps
     nodes = len(tree.begin)
     found, depth = 0, 1
     stack[0], gaps[0] = 0, 0.0
@@ -246,10 +264,9 @@ def _neighbors(
     p: Any, places: Any, tree: Any, free: Any, first: int, last: int, rows: Any, far: Any
 ) -> None:
     wanted = rows.shape[1]
-    found, distances = integers(wanted), reals(wanted, 0.0)
-    stack, gaps = integers(512), reals(512, 0.0)
+    near = room_for_nearest(wanted)
     for at in range(first, last):
         q = tree.order[at]
-        count = nearest_free(p, places, tree, free, q, wanted, found, distances, stack, gaps)
+        count = nearest_free(p, places, tree, free, q, wanted, near)
         for j in range(count):
-            rows[q, j], far[q, j] = found[j], distances[j]
+            rows[q, j], far[q, j] = near.rows[j], near.far[j]

@@ -44,11 +44,9 @@ def _largest(rows: NDArray[np.int64], far: NDArray[np.float64]) -> int:
     return int(rows[far == far.max()].min())
 
 
-def outermost(
-    p: Any, alive: Any, count: int, sums: Any, there: Any, votes: Any, starts: Any, middle: Any,
-    ordinal: Any,
-) -> int:  # fmt: skip
+def outermost(p: Any, alive: Any, count: int, centroid: Any, ordinal: Any) -> int:
     """The row farthest from the centroid: means of numbers, most frequent categories."""
+    sums, there, votes, starts, middle = centroid
     for c in range(len(middle)):
         held = votes[starts[c] : starts[c + 1]]
         if ordinal[c]:
@@ -74,23 +72,23 @@ def smallest(near: Any, alive: Any, count: int, wanted: int) -> NDArray[np.int64
 
 
 def best(
-    p: Any, d: Any, alive: Any, count: int, members: Any, size: int, need: int, diameter: float,
-    reach: Any, known: Any, improved: Any, number: int, seen: Any, distinct: Any, most: Any,
-    short: Any, *_: Any,
-) -> tuple[int, float]:  # fmt: skip
+    p: Any, d: Any, free: Any, count: int, grown: Any, stage: Any, *_: Any
+) -> tuple[int, float]:
     """The row that raises the class's loss least, and the diameter with it.
 
     The kernel puts off distances that cannot matter, by what else it is given; here all are brought
     up to date.
     """
-    at, far = alive[:count], np.empty_like(reach)
+    members, reach, known, variety = grown
+    number, size, need, diameter, full, improved = stage
+    at, far = free.rows[:count], np.empty_like(reach)
     for m in range(int(known[at[0]]), size):
-        distances_from(p, members[m], alive, count, far)
+        distances_from(p, members[m], free.rows, count, far)
         reach[at] = np.maximum(reach[at], far[at])
     known[at] = size
     rows = at
-    if short and size >= need:
-        brings = _new_values(d, at, number, seen, distinct, most)
+    if full:
+        brings = _new_values(d, at, number, variety)
         rows = at[brings] if brings.any() else at
     final = np.maximum(d.k[rows], max(size + 1, need)) if improved else size + 1
     x = reach[rows]
@@ -99,10 +97,9 @@ def best(
     return int(rows[x == x.min()].min()), max(diameter, float(x.min()))
 
 
-def _new_values(
-    d: Any, rows: Any, number: int, seen: Any, distinct: Any, most: Any
-) -> NDArray[np.bool_]:
+def _new_values(d: Any, rows: Any, number: int, variety: Any) -> NDArray[np.bool_]:
     """Which rows bring a value that the class lacks where it lacks some."""
+    seen, distinct, most = variety
     out = np.zeros(len(rows), dtype=np.bool_)
     for s in range(d.values.shape[1]):
         if distinct[s] < most[s]:

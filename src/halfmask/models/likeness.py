@@ -78,7 +78,8 @@ def _surplus(
 
     high = np.minimum(most * (1 + _SLACK), 1.0)
     low = np.zeros(values.domain) if least is None else least * (1 - _SLACK)
-    return np.asarray(survivors.surplus(values.starts, values.values, values.counts, high, low))
+    found = survivors.ClassHistogram(values.starts, values.values, values.counts)
+    return np.asarray(survivors.surplus(found, high, low))
 
 
 def _survivors(
@@ -101,10 +102,9 @@ def _survivors(
     ratio = (factor.numerator, factor.denominator) if fits else (0, 0)
     left = kept.copy()
     totals = values.totals() if kept.all() else values.select(kept).totals()
-    decided = survivors.stay_likely(
-        values.starts, values.values, values.counts, totals, left,
-        float(factor), downward, complete, capped, *ratio,
-    )  # fmt: skip
+    asked = survivors.LikenessBounds(float(factor), downward, complete, capped, *ratio)
+    found = survivors.ClassHistogram(values.starts, values.values, values.counts)
+    decided = survivors.stay_likely(found, totals, left, asked)
     return left if decided else None
 
 

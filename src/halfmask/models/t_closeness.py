@@ -206,8 +206,8 @@ class TCloseness(Model):
         for level, labels in enumerate(maps):
             np.add.at(totals[level], labels, total)
         survivors.stay_close(
-            values.starts, values.values, values.counts, np.ascontiguousarray(maps), totals, left,
-            way == "ordered", t.numerator, t.denominator,
+            survivors.ClassHistogram(values.starts, values.values, values.counts),
+            np.ascontiguousarray(maps), totals, left, way == "ordered", t.numerator, t.denominator,
         )  # fmt: skip
         return left
 

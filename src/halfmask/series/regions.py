@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from halfmask.kernels.cover import Entries, Meeting
+    from halfmask.kernels.cover import Meeting, RegionEntries
     from halfmask.series.leaves import ColumnLeaves, Label
     from halfmask.table.schema import Schema
     from halfmask.table.tuples import Tuples
@@ -41,7 +41,7 @@ class ValueRows:
 
     name: str
     known: int
-    entries: Entries
+    entries: RegionEntries
     release: NDArray[np.int32]
     box: NDArray[np.int32]
     rows: NDArray[np.int64]
@@ -289,7 +289,7 @@ def _value_rows(
     releases: Sequence[Tuples],
 ) -> ValueRows:
     """The values of every class; ``where``: the box of each entry, and how many boxes there are."""
-    from halfmask.kernels.cover import Entries
+    from halfmask.kernels.cover import RegionEntries
 
     parts, boxes = where
     at = np.full((len(releases), boxes), -1, dtype=np.int32)
@@ -307,6 +307,6 @@ def _value_rows(
         total += len(present)
     starts = np.concatenate(([0], np.cumsum(np.concatenate(widths)))).astype(np.int64)
     counted = np.concatenate(counts)
-    entries = Entries(at, starts, np.concatenate(values), counted, known)
+    entries = RegionEntries(at, starts, np.concatenate(values), counted, known)
     rows_in = np.add.reduceat(counted, starts[:-1])
     return ValueRows(name, known, entries, np.concatenate(release), np.concatenate(box), rows_in)

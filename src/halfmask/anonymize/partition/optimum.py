@@ -307,7 +307,7 @@ def _priced(
 
     while True:
         found = price.priced_classes(
-            instance.far, instance.rules, prices, kind, np.inf, bar, _BATCH,
+            instance.far, instance.rules, prices, price.Wanted(kind, np.inf, bar), _BATCH,
             instance.steps(_STEPS), instance.deadline,
         )  # fmt: skip
         _, _, costs, _, whole = found
@@ -330,9 +330,10 @@ def _finish(
     from halfmask.kernels import price
 
     best, value, bound = known
+    wanted = price.Wanted(kind, np.inf, value - float(prices.sum()) + _EPS)
     rows, starts, costs, lowest, whole = price.priced_classes(
-        instance.far, instance.rules, prices, kind, np.inf, value - float(prices.sum()) + _EPS,
-        _LISTED, instance.steps(20 * _STEPS), instance.deadline,
+        instance.far, instance.rules, prices, wanted, _LISTED, instance.steps(20 * _STEPS),
+        instance.deadline,
     )  # fmt: skip
     if not whole or instance.over:
         return known
@@ -573,9 +574,7 @@ def _covered(instance: Instance, limit: float) -> tuple[NDArray[np.int64] | None
             instance.far,
             instance.rules,
             prices,
-            price.CLIQUE,
-            limit + _EPS,
-            -_EPS,
+            price.Wanted(price.CLIQUE, limit + _EPS, -_EPS),
             _BATCH,
             _WIDEST_STEPS,
             instance.deadline,
@@ -605,9 +604,7 @@ def _among_all(instance: Instance, limit: float) -> tuple[NDArray[np.int64] | No
         instance.far,
         instance.rules,
         free,
-        price.CLIQUE,
-        limit + _EPS,
-        1.0,
+        price.Wanted(price.CLIQUE, limit + _EPS, 1.0),
         _WIDEST_LISTED if instance.rules.plain else _WIDEST_LISTED // 10,
         20 * _WIDEST_STEPS,
         instance.deadline,

@@ -54,7 +54,7 @@ class RowDistances:
             k: how many.
             seed: breaks ties.
         """
-        from halfmask.kernels.distance import nearest_rows
+        from halfmask.kernels.distance import ColumnDistances, ComparedRows, nearest_rows
 
         left = np.stack([c.before[leaves] for c in self.columns], axis=1).astype(np.int32)
         a = np.stack([n[left[:, c]] for c, n in enumerate(self.leaf_numbers)], axis=1)
@@ -68,10 +68,10 @@ class RowDistances:
         first = members.at(members.starts[:-1])[0]
         right = np.stack([codes[first] for codes in held], axis=1).astype(np.int32)
         b = np.stack([n[right[:, c]] for c, n in enumerate(self.label_numbers)], axis=1)
+        by = ColumnDistances(self.numeric, self.tables, self.offsets, self.widths)
         found, far = nearest_rows(
-            left, right, a, b, self.numeric, self.tables, self.offsets, self.widths,
-            members.starts, k, seed,
-        )  # fmt: skip
+            ComparedRows(left, a), ComparedRows(right, b), by, members.starts, k, seed
+        )
         found = np.asarray(found)
         rows = members.at(np.maximum(found, 0).ravel())[1].reshape(found.shape)
         return np.where(found >= 0, rows, -1), np.asarray(far)
