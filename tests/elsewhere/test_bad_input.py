@@ -55,11 +55,16 @@ def test_who_may_not_make_tables_is_told_before(postgres: str) -> None:
         connection.execute("CREATE ROLE reader LOGIN")
         connection.execute("GRANT SELECT ON visits TO reader")
     reader = postgres.replace("halfmask@", "reader@")
-    with hm.anonymize(
-        hm.read(reader, PLAIN, table="visits"), hm.KAnonymity(2), method="optimal", suppression=0.5
-    ) as release:
-        with pytest.raises(hm.errors.InputError, match="ask for the right CREATE"):
-            release.write(reader, table="visits_public")
+    with (
+        hm.anonymize(
+            hm.read(reader, PLAIN, table="visits"),
+            hm.KAnonymity(2),
+            method="optimal",
+            suppression=0.5,
+        ) as release,
+        pytest.raises(hm.errors.InputError, match="ask for the right CREATE"),
+    ):
+        release.write(reader, table="visits_public")
     with psycopg.connect(postgres, autocommit=True) as connection:
         found = connection.execute("SELECT TO_REGCLASS('visits_public')").fetchone()
         assert found == (None,)
