@@ -79,7 +79,7 @@ def test_a_memory_limit_binds_where_rows_are_unfolded(tmp_path: Path) -> None:
         lambda: hm.tabulate(table, ["sex", "ill"], threshold=3),
         lambda: hm.cocluster(table, seed=1),
         lambda: hm.anonymize(table, hm.KAnonymity(3), method="mondrian"),
-        lambda: hm.mask(table, "round:pay=10"),
+        lambda: hm.mask(table, "round pay base=10"),
     ):
         with pytest.raises(hm.errors.InputError, match="more than memory_limit = '200MB'"):
             ask()
