@@ -254,7 +254,7 @@ def _plain_bounds(
     weights: NDArray[np.float64],
     geometric: bool,  # noqa: FBT001
 ) -> Any:
-    """What ``bounds`` gives, all nodes at once; NumPy's own logarithm may differ in the last bit."""
+    """What ``bounds`` gives, all nodes at once; NumPy's logarithm may differ in the last bit."""
     total = np.zeros(1)
     for height, row, weight in zip(
         heights.tolist(), scores.tolist(), weights.tolist(), strict=True
@@ -302,7 +302,7 @@ bounds: Any = Sparing(
     _plain_bounds,
 )
 advance: Any = Sparing(
-    _advance, lambda *_: 1, 20_000, _plain_advance, lambda at, order, position, *_: at - position
+    _advance, lambda *_: 1, 20_000, _plain_advance, lambda at, _, position, *__: at - position
 )
 penalty: Any = Sparing(_penalty, lambda keys, *_: 1_000 + len(keys), 20_000_000, _plain_penalty)
 
