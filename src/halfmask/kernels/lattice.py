@@ -282,16 +282,31 @@ def _plain_penalty(
     return (lost[rows, None] * extra[offsets + labels]).cumsum(axis=0)[-1]
 
 
-_STEPS = 2_000  # of a walk that Python takes at once, at most
+_STEPS = 10_000  # nodes that Python looks at in one walk, at most
+_judge = interpret(judge_node)
 
 
-def _plain_advance(order: NDArray[np.int64], position: int, *rest: Any) -> Any:
+def _plain_advance(
+    order: NDArray[np.int64],
+    position: int,
+    floor: NDArray[np.float64],
+    heights: NDArray[np.int64],
+    scores: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    geometric: bool,  # noqa: FBT001
+    state: NDArray[np.int8],
+    source: NDArray[np.int32],
+    penalties: NDArray[np.float64],
+    limit: float,
+) -> Any:
     """What ``advance`` gives where that is near; what it finds out on the way is true anyway."""
-    at = int(_stroll(order[: position + _STEPS], position, *rest))
-    return NotImplemented if position + _STEPS == at < len(order) else at
+    costs = floor, heights, scores, weights, geometric, state, source, penalties
+    ahead = order[position : position + _STEPS]
+    for step in np.flatnonzero(state[ahead] != HOPELESS).tolist():
+        if _judge(int(ahead[step]), *costs) <= limit:
+            return position + step
+    return len(order) if position + _STEPS >= len(order) else NotImplemented
 
-
-_stroll = interpret(_advance)
 
 # A small lattice is walked sooner than its kernels are compiled.
 combine: Any = Sparing(_combine, lambda *_: 1, 20_000)
@@ -302,7 +317,7 @@ bounds: Any = Sparing(
     _plain_bounds,
 )
 advance: Any = Sparing(
-    _advance, lambda *_: 1, 20_000, _plain_advance, lambda at, _, position, *__: at - position
+    _advance, lambda *_: 1, 60_000, _plain_advance, lambda at, _, position, *__: at - position
 )
 penalty: Any = Sparing(_penalty, lambda keys, *_: 1_000 + len(keys), 20_000_000, _plain_penalty)
 
