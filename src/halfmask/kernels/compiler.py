@@ -23,12 +23,12 @@ _TRIED = ("0.68.",)  # the pipeline reaches into numba, which may change between
 _LOADING = 10  # times that compiling takes longer than loading, about
 
 
-def kernel(function: _F, *, makes: bool = True) -> _F:
+def kernel(function: _F, *, makes: bool = True, light: bool = False) -> _F:
     """Compile ``function`` where it is first called."""
     if numba.__version__.startswith(_TRIED):
         from halfmask.kernels.pipeline import compile_parts
 
-        return cast("_F", compile_parts(function, makes=makes))
+        return cast("_F", compile_parts(function, makes=makes, light=light))
     from halfmask.kernels.cache import folder
 
     setattr(numba.config, "CACHE_DIR", str(folder()))  # noqa: B010 - numba does not declare it
@@ -38,6 +38,11 @@ def kernel(function: _F, *, makes: bool = True) -> _F:
 def bare(function: _F) -> _F:
     """A kernel that makes no array, nor does what it calls: it compiles and runs faster."""
     return kernel(function, makes=False)
+
+
+def light(function: _F) -> _F:
+    """A bare kernel whose loops gain nothing by vectors or unrolling, which take long to find."""
+    return kernel(function, makes=False, light=True)
 
 
 def interpret(compiled: Any, **instead: Callable[..., Any]) -> Callable[..., Any]:
