@@ -11,7 +11,7 @@ A terminal shows meanwhile that something is compiled, which happens once.
 """
 
 # What numba offers for its own extension is not typed.
-# mypy: disable-error-code="no-untyped-call,call-overload,attr-defined"
+# mypy: disable-error-code="no-untyped-call,call-overload,attr-defined,import-untyped"
 
 from __future__ import annotations
 
