@@ -47,6 +47,24 @@ def test_a_kernel_is_compiled_when_enough_was_asked_of_it():
     assert asked == [3, 2]  # 3 more were too many; from then on the kernel is there
 
 
+def test_what_is_too_much_for_python_is_left_to_the_kernel():
+    @kernel
+    def double_each(numbers):
+        return 2 * numbers.sum()
+
+    spared = Sparing(
+        double_each,
+        lambda _: 1,
+        10,
+        lambda numbers: NotImplemented if len(numbers) > 3 else len(numbers),
+        lambda given, _: given,
+    )
+    spared._kept = False
+    assert spared(np.arange(3)) == 3  # not doubled: Python did it
+    assert spared._done == 4  # the call, and what it gave
+    assert spared(np.arange(4)) == 12
+
+
 def test_what_an_earlier_process_compiled_is_loaded_sooner(tmp_path):
     @kernel
     def triple(numbers):
@@ -145,6 +163,19 @@ def test_what_suppressed_rows_cost():
         np.array([3, 3], np.uint64), np.array([0, 4]), rng.random(8),
     )  # fmt: skip
     same(lattice.penalty.plain(*given), lattice.penalty.compiled(*given))
+
+
+def test_a_long_walk_is_left_to_the_kernel():
+    size = 2 * lattice._STEPS
+    heights, weights = np.array([1, lattice._STEPS - 1]), np.array([0.5, 0.5])
+    costs = np.zeros((2, lattice._STEPS)), weights, False
+    state = np.full(size, lattice.HOPELESS, np.int8)
+    rest = np.zeros(size), heights, *costs, state, np.full(size, -1, np.int32), np.zeros((1, 2))
+    order = np.arange(size)
+    assert lattice.advance.plain(order, 0, *rest, 1.0) is NotImplemented
+    assert lattice.advance.plain(order, lattice._STEPS, *rest, 1.0) == size
+    state[size - 1] = 0  # nothing is above the last
+    assert lattice.advance.plain(order, lattice._STEPS, *rest, 1.0) == size - 1
 
 
 def test_everything_in_a_box_is_ruled_out():

@@ -23,12 +23,12 @@ _TRIED = ("0.68.",)  # the pipeline reaches into numba, which may change between
 _LOADING = 10  # times that compiling takes longer than loading, about
 
 
-def kernel(function: _F, *, makes: bool = True) -> _F:
+def kernel(function: _F, *, makes: bool = True, light: bool = False) -> _F:
     """Compile ``function`` where it is first called."""
     if numba.__version__.startswith(_TRIED):
         from halfmask.kernels.pipeline import compile_parts
 
-        return cast("_F", compile_parts(function, makes=makes))
+        return cast("_F", compile_parts(function, makes=makes, light=light))
     from halfmask.kernels.cache import folder
 
     setattr(numba.config, "CACHE_DIR", str(folder()))  # noqa: B010 - numba does not declare it
@@ -38,6 +38,11 @@ def kernel(function: _F, *, makes: bool = True) -> _F:
 def bare(function: _F) -> _F:
     """A kernel that makes no array, nor does what it calls: it compiles and runs faster."""
     return kernel(function, makes=False)
+
+
+def light(function: _F) -> _F:
+    """A bare kernel whose loops gain nothing by vectors or unrolling, which take long to find."""
+    return kernel(function, makes=False, light=True)
 
 
 def interpret(compiled: Any, **instead: Callable[..., Any]) -> Callable[..., Any]:
@@ -60,7 +65,8 @@ class Sparing:
 
     ``work`` says how much a call is; calls go to ``plain``, which gives the very same, until they
     come to ``limit`` together. What was compiled already is used at once; what an earlier process
-    compiled has to be loaded, which pays sooner than compiling.
+    compiled has to be loaded, which pays sooner than compiling. ``more`` says of what a call gave
+    how much more it was; what is too much for ``plain`` it leaves, by giving ``NotImplemented``.
     """
 
     def __init__(
@@ -69,17 +75,20 @@ class Sparing:
         work: Callable[..., int],
         limit: int,
         plain: Callable[..., Any] | None = None,
+        more: Callable[..., int] | None = None,
     ) -> None:
         self.compiled, self.plain = compiled, plain or interpret(compiled)
-        self._work, self._limit, self._done = work, limit, 0
+        self._work, self._more, self._limit, self._done = work, more, limit, 0
 
     def __call__(self, *arguments: Any) -> Any:
         """What the kernel gives."""
         if not self.compiled.overloads:
             done = self._done + self._work(*arguments)
             if done <= (self._limit // _LOADING if self._kept else self._limit):
-                self._done = done
-                return self.plain(*arguments)
+                given = self.plain(*arguments)
+                if given is not NotImplemented:
+                    self._done = done + (self._more(given, *arguments) if self._more else 0)
+                    return given
         return self.compiled(*arguments)
 
     @cached_property

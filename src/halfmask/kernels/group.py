@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 # Keys that NumPy sorts in about the time in which a kernel is compiled; a call is worth so many.
-_SORTED, _CALL, _FEW = 2_000_000, 1_000, 8_192
+_SORTED, _CALL, _FEW = 14_000_000, 1_000, 8_192
+_DENSE = 4  # keys that there could be, for each that there is, up to which they are counted
 
 
 def pack_codes(keys: NDArray[np.uint64], word: int, shift: int, codes: NDArray[np.int32]) -> None:
@@ -138,8 +139,7 @@ def _sort_keys(
         out[:, w] = (out[:, w] & ~(masks[j] << shifts[j])) | (maps[offsets[j] + codes] << shifts[j])
     width = out.shape[1]
     ids, firsts = _number(out.view(f"V{8 * width}")[:, 0] if width > 1 else out.sum(axis=1))
-    sums = np.zeros(len(firsts), np.int64)
-    np.add.at(sums, ids, rows)
+    sums = _sums(ids, rows)
     return ids.astype(np.int32), out[firsts], sums
 
 
@@ -248,13 +248,33 @@ def _sort_values(
 ) -> tuple[Any, Any, Any]:
     """What ``merge`` gives, by sorting."""
     of = np.repeat(ids, np.diff(starts)).astype(np.int64)
-    order = np.argsort(of, kind="stable")
-    numbers, firsts = _number(of[order] * domain + values[order])
-    sums = np.zeros(len(firsts), np.int64)
-    np.add.at(sums, numbers, counts[order])
-    sizes = np.bincount(of[order][firsts], minlength=groups)
-    ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    return ends, values[order][firsts], sums
+    order = of.argsort(kind="stable")
+    of, values, counts = of[order], values[order], counts[order]
+    keys = of * domain + values
+    if groups * domain <= _DENSE * len(keys) + _CALL:
+        numbers, firsts = keys, _first_places(keys, groups * domain)
+        held = keys[firsts]
+    else:
+        numbers, firsts = _number(keys)
+        held = np.arange(len(firsts))
+    sums = _sums(numbers, counts)[held]
+    ends = np.zeros(groups + 1, np.int64)
+    np.bincount(of[firsts], minlength=groups).cumsum(out=ends[1:])
+    return ends, values[firsts], sums
+
+
+def _first_places(keys: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """Where each key occurs first, in that order; all are below ``size``."""
+    first = np.full(size, -1)
+    first[keys[::-1]] = np.arange(len(keys) - 1, -1, -1)  # of equal places the last is kept
+    first = first[first >= 0]
+    first.sort()
+    return first
+
+
+def _sums(numbers: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """What is counted for each number; exact, as no table holds 2**53 rows."""
+    return np.bincount(numbers, counts).astype(np.int64)
 
 
 merge: Any = Sparing(_merge, lambda *given: _effort(given[3]), _SORTED, _sort_values)

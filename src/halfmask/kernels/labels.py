@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels.compiler import bare
+from halfmask.kernels.compiler import light
 from halfmask.kernels.divide import satisfied
 
 if TYPE_CHECKING:
@@ -49,7 +49,6 @@ class Widths(NamedTuple):
 
 
 _POOL = 512  # rows up to which two classes are looked at together
-_TRIED = 12  # columns, the widest, between which cuts are chosen
 _BUCKETS = 4096  # places of a column between which cuts are tried
 
 
@@ -66,13 +65,13 @@ def room_for(w: Widths, d: Any) -> Room:
     rows, columns = w.places.shape
     wide = max(rows + 1, 4 * _POOL, _BUCKETS + 1, 2 * columns, d.shares.shape[1])
     return Room(
-        np.zeros((12, wide), np.int64),
+        np.zeros((13, wide), np.int64),
         np.zeros((3, wide)),
         np.zeros((3, w.bits.shape[1]), np.uint64),
     )
 
 
-@bare
+@light
 def _open(box: Any, held: Any) -> None:
     """An empty class."""
     for c in range(len(box) // 2):
@@ -81,7 +80,7 @@ def _open(box: Any, held: Any) -> None:
         held[i] = 0
 
 
-@bare
+@light
 def _add(places: Any, bits: Any, row: int, box: Any, held: Any) -> None:
     for c in range(len(box) // 2):
         x = places[row, c]
@@ -93,7 +92,7 @@ def _add(places: Any, bits: Any, row: int, box: Any, held: Any) -> None:
         held[i] |= bits[row, i]
 
 
-@bare
+@light
 def _width(w: Any, box: Any, held: Any) -> Any:
     """How wide the labels of a class are, all columns together."""
     total = -w.alone
@@ -117,7 +116,7 @@ def _width(w: Any, box: Any, held: Any) -> Any:
     return total
 
 
-@bare
+@light
 def _measure(w: Any, rows: Any, begin: int, end: int, box: Any, held: Any) -> Any:
     """How wide the labels of ``rows[begin:end]`` are together; fills ``box`` and ``held``."""
     _open(box, held)
@@ -126,27 +125,61 @@ def _measure(w: Any, rows: Any, begin: int, end: int, box: Any, held: Any) -> An
     return _width(w, box, held)
 
 
-@bare
+_FEW = 24  # rows up to which they are ordered one by one
+
+
+@light
+def _order(
+    places: Any, c: int, rows: Any, begin: int, end: int, span: tuple[int, int, int], room: Any
+) -> None:
+    """Order ``rows[begin:end]`` by the bucket that their place in a column falls into.
+
+    ``span`` is the least place, how many there are, and how many buckets; the rows and their
+    buckets are left in ``room``.
+    """
+    low, wide, buckets = span
+    first, spare, key = room.integers[2], room.integers[5], room.integers[12]
+    if end - begin <= _FEW:
+        for i in range(end - begin):
+            row = rows[begin + i]
+            b = (places[row, c] - low) * buckets // wide
+            j = i
+            while j > 0 and key[j - 1] > b:
+                key[j], spare[j] = key[j - 1], spare[j - 1]
+                j -= 1
+            key[j], spare[j] = b, row
+        return
+    for b in range(buckets + 1):
+        first[b] = 0
+    for i in range(begin, end):
+        first[(places[rows[i], c] - low) * buckets // wide + 1] += 1
+    for b in range(buckets):
+        first[b + 1] += first[b]
+    for i in range(begin, end):
+        b = (places[rows[i], c] - low) * buckets // wide
+        spare[first[b]], key[first[b]] = rows[i], b
+        first[b] += 1
+
+
+@light
 def _best_cut(
-    w: Any, d: Any, rows: Any, begin: int, end: int, share: float, room: Any
+    w: Any, d: Any, rows: Any, begin: int, end: int, columns: int, share: float, room: Any
 ) -> tuple[int, float]:
     """Order ``rows[begin:end]`` around the cut that loses least; where it is (-1), and the loss.
 
     The widest columns are tried, each between any two places that are held. Both sides meet the
     demands of their rows and hold at least ``share`` of them.
     """
-    places, bits, sizes, k = w.places, w.bits, w.sizes, d.k
-    n, m, spare = end - begin, places.shape[1], room.integers[5]
+    places, bits, k = w.places, w.bits, d.k
+    n, m = end - begin, places.shape[1]
     box, held = room.integers[0, : 2 * m], room.words[0]
     _measure(w, rows, begin, end, box, held)
     span, order, left = room.reals[0], room.reals[1], room.reals[2]
     for c in range(m):
-        span[c] = (box[2 * c + 1] - box[2 * c]) / max(sizes[c] - 1, 1)
-    tried = min(_TRIED, m)
+        span[c] = (box[2 * c + 1] - box[2 * c]) / max(w.sizes[c] - 1, 1)
     most = min(4 * n + 64, _BUCKETS)
     part, some = room.integers[1, : 2 * m], room.words[1]
-    first, refused, counts = room.integers[2], room.integers[3], room.integers[4]
-    best, best_column, best_limit, buckets = np.inf, -1, 0, 0
+    refused, spare, key = room.integers[3], room.integers[5], room.integers[12]
     least = max(int(share * n), 1)
     strict = d.values.shape[1] > 0
     for c in range(m):
@@ -154,8 +187,8 @@ def _best_cut(
     while True:
         for c in range(m):
             order[c] = span[c]
-        best, best_column = np.inf, -1
-        for _ in range(tried):
+        best, best_column, best_limit = np.inf, -1, 0
+        for _ in range(min(columns, m)):
             c = 0
             for other in range(1, m):
                 if order[other] > order[c]:
@@ -166,46 +199,30 @@ def _best_cut(
             if refused[c] > 0:
                 continue
             low, wide = box[2 * c], box[2 * c + 1] - box[2 * c] + 1
-            buckets = int(min(wide, most))
-            for b in range(buckets + 1):
-                first[b] = 0
-            for i in range(begin, end):
-                first[(places[rows[i], c] - low) * buckets // wide + 1] += 1
-            for b in range(buckets):
-                first[b + 1] += first[b]
-            for i in range(begin, end):
-                b = (places[rows[i], c] - low) * buckets // wide
-                spare[first[b]] = rows[i]
-                first[b] += 1
-            # first[b] is now where bucket b ends
+            _order(places, c, rows, begin, end, (low, wide, min(wide, most)), room)
             _open(part, some)
-            highest, at = 0, 0
-            for b in range(buckets - 1):
-                if at == first[b]:
-                    left[b] = -1.0
-                    continue
-                while at < first[b]:
-                    _add(places, bits, spare[at], part, some)
-                    highest = max(highest, k[spare[at]])
-                    at += 1
-                left[b] = _width(w, part, some) * at if at >= max(highest, least) else -1.0
+            highest = 0
+            for i in range(1, n):
+                _add(places, bits, spare[i - 1], part, some)
+                highest = max(highest, k[spare[i - 1]])
+                left[i] = -1.0
+                if key[i] > key[i - 1] and i >= max(highest, least):
+                    left[i] = _width(w, part, some) * i
             _open(part, some)
-            highest, at = 0, n
-            for b in range(buckets - 2, -1, -1):
-                while at > first[b]:
-                    at -= 1
-                    _add(places, bits, spare[at], part, some)
-                    highest = max(highest, k[spare[at]])
-                if left[b] < 0.0 or n - at < max(highest, least):
+            highest = 0
+            for i in range(n - 1, 0, -1):
+                _add(places, bits, spare[i], part, some)
+                highest = max(highest, k[spare[i]])
+                if left[i] < 0.0 or n - i < max(highest, least):
                     continue
-                total = left[b] + _width(w, part, some) * (n - at)
+                total = left[i] + _width(w, part, some) * (n - i)
                 if total < best:
-                    best, best_column, best_limit = total, c, b
+                    best, best_column, best_limit = total, c, key[i - 1]
         if best_column < 0:
             return -1, np.inf
         c, low = best_column, box[2 * best_column]
         wide = box[2 * c + 1] - low + 1
-        buckets = int(min(wide, most))
+        buckets = min(wide, most)
         at, behind = 0, n
         for i in range(begin, end):
             row = rows[i]
@@ -215,6 +232,7 @@ def _best_cut(
             else:
                 behind -= 1
                 spare[behind] = row
+        counts = room.integers[4]
         if strict and not (
             satisfied(d, spare, 0, at, counts) and satisfied(d, spare, at, n, counts)
         ):
@@ -229,15 +247,24 @@ _LARGE = 5_000
 _SHARE = 0.02
 
 
-@bare
-def cut_classes(
-    w: Any, d: Any, rows: Any, stack: Any, state: Any, starts: Any, room: Any, work: int
-) -> None:
-    """Cut ``rows`` top down while that is allowed; ``state`` is (open parts, classes found).
+class Parts(NamedTuple):
+    """Rows that are being cut.
 
-    ``stack`` holds the open parts; ``starts`` where classes begin. Stops when ``work`` rows were
-    looked at.
+    Attributes:
+        rows: in order of the parts.
+        stack: where the open parts begin and end.
+        starts: where classes begin.
     """
+
+    rows: NDArray[np.int64]
+    stack: NDArray[np.int64]
+    starts: NDArray[np.int64]
+
+
+@light
+def _cut_classes(w: Any, d: Any, parts: Parts, state: Any, room: Any, work: int) -> None:
+    """Cut rows top down while that is allowed, until ``work`` rows were looked at."""
+    rows, stack, starts = parts.rows, parts.stack, parts.starts
     while state[0] > 0 and work > 0:
         state[0] -= 1
         begin, end = stack[state[0], 0], stack[state[0], 1]
@@ -246,7 +273,7 @@ def cut_classes(
         # Large parts fall into parts of some size, or peeling them would never end.
         share = _SHARE if end - begin > _LARGE else 0.0
         while end - begin > 1:
-            at, _ = _best_cut(w, d, rows, begin, end, share, room)
+            at, _ = _best_cut(w, d, rows, begin, end, state[2], share, room)
             if at >= 0 or share == 0.0:
                 break
             share = 0.0
@@ -279,7 +306,7 @@ class ClassLists(NamedTuple):
     changed: NDArray[np.int64]
 
 
-@bare
+@light
 def _settle(s: Any, c: int, rows: Any, begin: int, end: int, sweep: int) -> None:
     """Let class ``c`` hold ``rows[begin:end]``."""
     s.head[c] = -1
@@ -293,7 +320,7 @@ def _settle(s: Any, c: int, rows: Any, begin: int, end: int, sweep: int) -> None
     s.changed[c] = sweep
 
 
-@bare
+@light
 def _loss(w: Any, s: Any, c: int, rows: Any, box: Any, held: Any) -> Any:
     """What a class loses, its width brought up to date."""
     if s.width[c] < 0.0:
@@ -301,7 +328,7 @@ def _loss(w: Any, s: Any, c: int, rows: Any, box: Any, held: Any) -> Any:
     return s.size[c] * s.width[c]
 
 
-@bare
+@light
 def _members(s: Any, c: int, out: Any, at: int) -> int:
     row = s.head[c]
     while row >= 0:
@@ -314,16 +341,9 @@ def _members(s: Any, c: int, out: Any, at: int) -> int:
 _EPS = 1e-9
 
 
-@bare
-def improve_classes(
-    w: Any, d: Any, s: Any, near: Any, state: Any, room: Any, sweep: int, work: int
-) -> float:
-    """Let each class exchange rows with classes near it, and cut pairs of them anew.
-
-    ``state`` is (the next class, unused classes); stops when ``work`` rows were looked at. Gives
-    what was gained.
-    """
-    m, classes = w.places.shape[1], len(s.head)
+@light
+def _improve_classes(w: Any, d: Any, s: Any, near: Any, state: Any, room: Any, work: int) -> float:
+    m, classes, sweep = w.places.shape[1], len(s.head), state[3]
     rows, kept = room.integers[6], room.integers[7]
     stack, found, seen = room.integers[8], room.integers[9], room.integers[10]
     box, held = room.integers[11, : 2 * m], room.words[2]
@@ -353,7 +373,7 @@ def improve_classes(
                 while depth > 0:
                     depth -= 1
                     begin, end = stack[2 * depth], stack[2 * depth + 1]
-                    at, _ = _best_cut(w, d, rows, begin, end, 0.0, room)
+                    at, _ = _best_cut(w, d, rows, begin, end, state[2], 0.0, room)
                     if at < 0:
                         total += (end - begin) * _measure(w, rows, begin, end, box, held)
                         found[classes_found] = begin
@@ -376,3 +396,48 @@ def improve_classes(
             if s.ids[kept[i]] != a:
                 break
     return gained
+
+
+@light
+def _run(
+    w: Any, d: Any, s: Any, near: Any, parts: Parts, state: Any, room: Any, work: int
+) -> float:
+    """Both kernels in one: whoever improves classes cut them before, often, with the same parts."""
+    if state[3] == 0:
+        _cut_classes(w, d, parts, state, room, work)
+        return 0.0
+    return _improve_classes(w, d, s, near, state, room, work)
+
+
+_NONE, _NOTHING = np.zeros(0, np.int64), np.zeros((0, 2), np.int64)
+_NO_CLASSES = ClassLists(_NONE, _NONE, _NONE, _NONE, np.zeros(0), _NONE)
+_NO_PARTS = Parts(_NONE, _NOTHING, _NONE)
+_NOBODY = np.zeros((0, 0), np.int32)
+
+
+def cut_classes(
+    w: Widths, d: Any, parts: Parts, state: NDArray[np.int64], room: Room, work: int
+) -> None:
+    """Cut rows top down while that is allowed.
+
+    ``state`` is (open parts, classes found, columns that are tried, 0). Stops when ``work`` rows
+    were looked at.
+    """
+    _run(w, d, _NO_CLASSES, _NOBODY, parts, state, room, work)
+
+
+def improve_classes(
+    w: Widths,
+    d: Any,
+    s: ClassLists,
+    near: NDArray[np.int32],
+    state: NDArray[np.int64],
+    room: Room,
+    work: int,
+) -> float:
+    """Let each class exchange rows with classes near it, and cut pairs of them anew.
+
+    ``state`` is (the next class, unused classes, columns that are tried, the sweep, from 1). Stops
+    when ``work`` rows were looked at. Gives what was gained.
+    """
+    return float(_run(w, d, s, near, _NO_PARTS, state, room, work))

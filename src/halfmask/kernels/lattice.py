@@ -16,7 +16,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from halfmask.kernels import vectors
-from halfmask.kernels.compiler import Sparing, ascend, bare, integers, kernel, reals, zeros
+from halfmask.kernels.compiler import (
+    Sparing,
+    ascend,
+    bare,
+    integers,
+    interpret,
+    kernel,
+    reals,
+    zeros,
+)
 from halfmask.kernels.distance import distances_from
 
 if TYPE_CHECKING:
@@ -215,13 +224,78 @@ def _penalty(
     return out
 
 
+def _plain_bounds(
+    heights: NDArray[np.int64],
+    scores: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    geometric: bool,  # noqa: FBT001
+) -> Any:
+    """What ``bounds`` gives, all nodes at once; NumPy's logarithm may differ in the last bit."""
+    total = np.zeros(1)
+    for height, row, weight in zip(
+        heights.tolist(), scores.tolist(), weights.tolist(), strict=True
+    ):
+        levels = row[: height + 1]
+        parts = [weight * (math.log1p(x) if geometric else x) for x in levels]
+        total = (total + np.array(parts)[:, None]).ravel()
+    return np.array([math.expm1(x) for x in total.tolist()]) if geometric else total
+
+
+def _plain_penalty(
+    keys: NDArray[np.uint64],
+    lost: NDArray[np.int64],
+    words: NDArray[np.int64],
+    shifts: NDArray[np.uint64],
+    masks: NDArray[np.uint64],
+    offsets: NDArray[np.int64],
+    extra: NDArray[np.float64],
+) -> Any:
+    """What ``penalty`` gives, added up in the same order."""
+    rows = np.flatnonzero(lost)
+    if not len(rows):
+        return np.zeros(len(words))
+    labels = ((keys[rows][:, words] >> shifts) & masks).astype(np.int64)
+    return (lost[rows, None] * extra[offsets + labels]).cumsum(axis=0)[-1]
+
+
+_STEPS = 10_000  # nodes that Python looks at in one walk, at most
+_judge = interpret(judge_node)
+
+
+def _plain_advance(
+    order: NDArray[np.int64],
+    position: int,
+    floor: NDArray[np.float64],
+    heights: NDArray[np.int64],
+    scores: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    geometric: bool,  # noqa: FBT001
+    state: NDArray[np.int8],
+    source: NDArray[np.int32],
+    penalties: NDArray[np.float64],
+    limit: float,
+) -> Any:
+    """What ``advance`` gives where that is near; what it finds out on the way is true anyway."""
+    costs = floor, heights, scores, weights, geometric, state, source, penalties
+    ahead = order[position : position + _STEPS]
+    for step in np.flatnonzero(state[ahead] != HOPELESS).tolist():
+        if _judge(int(ahead[step]), *costs) <= limit:
+            return position + step
+    return len(order) if position + _STEPS >= len(order) else NotImplemented
+
+
 # A small lattice is walked sooner than its kernels are compiled.
 combine: Any = Sparing(_combine, lambda *_: 1, 20_000)
 bounds: Any = Sparing(
-    _bounds, lambda heights, *_: math.prod((heights + 1).tolist()) * len(heights), 100_000
+    _bounds,
+    lambda heights, *_: math.prod((heights + 1).tolist()) * len(heights),
+    5_000_000,
+    _plain_bounds,
 )
-advance: Any = Sparing(_advance, lambda order, position, *_: len(order) - position, 500_000)
-penalty: Any = Sparing(_penalty, lambda keys, *_: len(keys), 200_000)
+advance: Any = Sparing(
+    _advance, lambda *_: 1, 60_000, _plain_advance, lambda at, _, position, *__: at - position
+)
+penalty: Any = Sparing(_penalty, lambda keys, *_: 1_000 + len(keys), 20_000_000, _plain_penalty)
 
 
 class Fits(NamedTuple):

@@ -11,7 +11,7 @@ A terminal shows meanwhile that something is compiled, which happens once.
 """
 
 # What numba offers for its own extension is not typed.
-# mypy: disable-error-code="no-untyped-call,call-overload,attr-defined"
+# mypy: disable-error-code="no-untyped-call,call-overload,attr-defined,import-untyped"
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
+from llvmlite.binding.newpassmanagers import create_new_function_pass_manager
 from numba import njit, types
 from numba.core import compiler, typed_passes, untyped_passes
 from numba.core.base import _dynfunc
@@ -103,6 +104,34 @@ class _Part(JITCodeLibrary):
         self._finalized = True
 
 
+class _Light(JITCodeLibrary):
+    """Code that vectors and unrolled loops do nothing for: optimized in half the time."""
+
+    def _optimize_functions(self, module: Any) -> None:
+        """What is worth doing before parts are linked."""
+        module.data_layout = self._codegen._data_layout  # noqa: SLF001 - as numba's own
+        passes = create_new_function_pass_manager()
+        for add in (passes.add_sroa_pass, passes.add_simplify_cfg_pass):
+            add()
+        passes.add_instruction_combine_pass()
+        builder = self._builder()
+        for function in module.functions:
+            if not function.is_declaration:
+                passes.run(function, builder)
+
+    def _optimize_final_module(self) -> None:
+        """One pass over all parts; nothing counts references here."""
+        builder = self._builder()
+        builder.getModulePassManager().run(self._final_module, builder)
+
+    def _builder(self) -> Any:
+        return self._codegen._pass_builder(opt=2, loop_vectorize=False, slp_vectorize=False)  # noqa: SLF001
+
+
+class _LightPart(_Part, _Light):
+    """Both."""
+
+
 class _PartContext:
     """The target as it is, but for parts, which have no address."""
 
@@ -126,16 +155,36 @@ class _PartLowering(typed_passes.NativeLowering):
     """Lower a part without emitting it."""
 
     _name = "halfmask_part_lowering"
+    _library = _Part
 
     def run_pass(self, state: Any) -> Any:
         """Lower into a library that is not emitted."""
         target = state.targetctx
-        state.library = _Part(target.codegen(), state.func_id.func_qualname)
+        state.library = self._library(target.codegen(), state.func_id.func_qualname)
         state.targetctx = _PartContext(target)
         try:
             return super().run_pass(state)
         finally:
             state.targetctx = target
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _LightPartLowering(_PartLowering):
+    _name = "halfmask_light_part_lowering"
+    _library = _LightPart
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _LightLowering(typed_passes.NativeLowering):
+    """Lower a kernel that is optimized little."""
+
+    _name = "halfmask_light_lowering"
+
+    def run_pass(self, state: Any) -> Any:
+        """Lower into a library of that kind."""
+        state.library = _Light(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        return super().run_pass(state)
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -184,6 +233,14 @@ class _Whole(compiler.CompilerBase):
 
 class _Inside(_Whole):
     lowering = _PartLowering
+
+
+class _WholeLight(_Whole):
+    lowering = _LightLowering
+
+
+class _InsideLight(_Whole):
+    lowering = _LightPartLowering
 
 
 _TYPES: dict[Any, Any] = {}
@@ -255,14 +312,15 @@ def _wide(one: Any) -> Any:
     return one
 
 
-def compile_parts(function: Callable[..., Any], *, makes: bool = True) -> Any:
+def compile_parts(function: Callable[..., Any], *, makes: bool = True, light: bool = False) -> Any:
     """Compile ``function`` where it is first called, with what it calls.
 
-    What ``makes`` no array counts no references either.
+    What ``makes`` no array counts no references either; what is ``light`` is optimized less.
     """
+    classes = (_WholeLight, _InsideLight) if light else (_Whole, _Inside)
     how: dict[str, Any] = {"nogil": True, "no_cfunc_wrapper": True, "_nrt": makes}
-    whole: Any = njit(pipeline_class=_Whole, **how)(function)
-    part: Any = njit(pipeline_class=_Inside, no_cpython_wrapper=True, **how)(function)
+    whole: Any = njit(pipeline_class=classes[0], **how)(function)
+    part: Any = njit(pipeline_class=classes[1], no_cpython_wrapper=True, **how)(function)
     whole._cache = KernelCache(function)  # noqa: SLF001 - numba offers no other way
     compile_part, compile_whole = part.compile, whole.compile
 

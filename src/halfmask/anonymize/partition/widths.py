@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _PIECE = 2_000_000  # cells of work between two looks at the clock
 _SMALL = 512  # places up to which the widths of all pairs are kept
 _WORDS = 16  # words of 64 values up to which sets of a column are kept
+_TRIED = 12  # columns, the widest, between which cuts are chosen
 _SWEEPS = 8
 _GAIN = 0.006  # stop when a sweep gains less than this share
 _NEAR = (2, 12)  # neighbors on either side in each order of the rows; more where classes are large
@@ -209,16 +210,17 @@ def level_classes(task: PartitionTask) -> NDArray[np.int64] | None:
 
 def cut_by_labels(task: PartitionTask, widths: Widths) -> NDArray[np.int64]:
     """Cut top down where labels lose least; when time is up, parts that are open stay whole."""
-    from halfmask.kernels.labels import cut_classes, room_for
+    from halfmask.kernels.labels import Parts, cut_classes, room_for
 
     n = len(task)
     rows, starts = np.arange(n), np.zeros(n + 1, dtype=np.int64)
-    stack, state = np.zeros((n + 2, 2), dtype=np.int64), np.array([1, 0])
+    stack, state = np.zeros((n + 2, 2), dtype=np.int64), np.array([1, 0, _TRIED, 0])
     stack[0] = (0, n)
+    parts = Parts(rows, stack, starts)
     piece = max(_PIECE // (1 + len(task.space.columns)), 1)
     room = room_for(widths, task.demands)
     while state[0] > 0 and not is_late(task):
-        cut_classes(widths, task.demands, rows, stack, state, starts, room, piece)
+        cut_classes(widths, task.demands, parts, state, room, piece)
     first = np.sort(np.concatenate((starts[: state[1]], stack[: state[0], 0])))
     ids = np.empty(n, dtype=np.int64)
     ids[rows] = np.repeat(np.arange(len(first)), np.diff(np.append(first, n)))
@@ -237,9 +239,9 @@ def improve_by_labels(
     piece = max(_PIECE // (1 + len(task.space.columns)), 1)
     left = _WORK // (1 + len(task.space.columns))
     for sweep in range(1, _SWEEPS + 1):
-        state, gained = np.array([0, free]), 0.0
+        state, gained = np.array([0, free, _TRIED, sweep]), 0.0
         while state[0] < len(lists.head) and left > 0 and not is_late(task):
-            gained += improve_classes(widths, task.demands, lists, near, state, room, sweep, piece)
+            gained += improve_classes(widths, task.demands, lists, near, state, room, piece)
             left -= piece
         free = int(state[1])
         if left <= 0 or is_late(task):
