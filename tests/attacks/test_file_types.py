@@ -6,6 +6,7 @@ refused, and at the types of its columns. A file's columns are read as what all 
 
 from __future__ import annotations
 
+import duckdb
 import pytest
 
 import halfmask as hm
@@ -118,3 +119,16 @@ def test_figures_are_those_of_the_values(tmp_path):
     found = hm.query(table, sql, epsilon=1e6, domains=DOMAINS, insist=True).to_arrow().to_pylist()
     assert (found[0]["n"], found[0]["c"]) == (91, 90)
     assert found[0]["s"] == pytest.approx(30 * (34 + 41 + 55), abs=0.01)
+
+
+@pytest.mark.parametrize("figure", ["MAX({})", "MAX(CAST({} AS TEXT))", "MAX(COALESCE({}, 'a'))"])
+def test_listed_texts_are_ordered_as_texts(tmp_path, figure):
+    """Of an ENUM DuckDB would say which value is listed last, and give back what has no order."""
+    path = str(tmp_path / "people.duckdb")
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE TYPE grade AS ENUM ('c', 'b', 'a')")
+        connection.execute("CREATE TABLE people AS SELECT i AS id, 'abc'[i % 3 + 1]::grade AS g "
+                           "FROM range(30) t(i)")  # fmt: skip
+    ask = f"SELECT {figure.format('g')} AS x FROM people GUARANTEE k = 3"
+    schema = {"people": {"table": {"person": "id"}, "columns": {"g": "sensitive"}}}
+    assert hm.query(path, ask, schema=schema).to_arrow()["x"].to_pylist() == ["c"]
