@@ -28,6 +28,7 @@ COMPUTING = {
     "in a sum": "SELECT id, SUM(CAST(raw AS INTEGER)) AS score FROM stored GROUP BY id",
     "in a join": "SELECT a.id, a.age FROM stored a JOIN stored b ON CAST(a.raw AS INTEGER) = b.id",
     "in a subquery": "SELECT * FROM (SELECT id, CAST(raw AS INTEGER) AS score FROM stored) d",
+    "in a date": "SELECT id FROM stored WHERE CAST(raw AS DATE) > '2000-01-01'",
     "in a union": "SELECT raw FROM stored UNION ALL SELECT CAST(kwh AS TEXT) FROM stored",
 }
 PLAIN = {
@@ -35,6 +36,8 @@ PLAIN = {
     "renamed": "SELECT id AS who, city AS town, raw FROM stored",
     "filtered": "SELECT * FROM stored WHERE age >= 18 AND city = 'Lille' AND raw IS NOT NULL",
     "joined": "SELECT a.id, b.salary FROM stored a JOIN stored b ON a.id = b.id",
+    "dated": "SELECT id, COALESCE(born, '1970-01-01') AS born FROM stored WHERE "
+    "born > '1930-02-01' AND seen < '2021-01-01 10:00:00' AND DATE '2000-01-01' <> born",
     "using": "SELECT id, a.age FROM stored a LEFT JOIN stored b USING (id)",
     "chosen": "SELECT CASE WHEN age > 65 THEN 'old' ELSE city END AS x, COALESCE(k_i, 2) AS k FROM "
     "stored",
@@ -54,9 +57,11 @@ def _fill(run: Callable[[str], object]) -> None:
     values = ", ".join(str(row) for row in _rows())
     run(
         "CREATE TABLE stored (id INT, age INT, city VARCHAR, disease VARCHAR, salary INT, "
-        "kwh DOUBLE PRECISION, k_i INT, raw VARCHAR)"
+        "kwh DOUBLE PRECISION, k_i INT, raw VARCHAR, born DATE DEFAULT '1980-01-01', "
+        "seen TIMESTAMP DEFAULT '2020-01-01')"
     )
-    run(f"INSERT INTO stored VALUES {values}")
+    names = "id, age, city, disease, salary, kwh, k_i, raw"
+    run(f"INSERT INTO stored ({names}) VALUES {values}")
     run("CREATE VIEW inner_view AS SELECT id, CAST(raw AS INTEGER) AS score FROM stored")
     run("CREATE VIEW plain_view AS SELECT * FROM stored")
 

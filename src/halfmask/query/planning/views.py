@@ -9,6 +9,7 @@ its definition and the types of its columns alone, before a row is read.
 from __future__ import annotations
 
 import datetime as dt
+import re
 from typing import TYPE_CHECKING
 
 from sqlglot import exp, parse_one
@@ -226,7 +227,7 @@ class _View:
             return target
         if target == "text" and own == "whole":
             return target
-        if written and target == "date" and _is_date(inner):
+        if written and target in _MOMENT and _is_moment(inner, target):
             return target
         if written and target == "whole" and own == "whole":
             return target
@@ -235,9 +236,11 @@ class _View:
     def _alike(self, node: exp.Expr, parts: list[exp.Expr]) -> str:
         found = [(part.unnest(), self._family(part)) for part in parts]
         families = {family for _, family in found} - {"null"}
-        dates = [p for p, f in found if f == "text" and _is_date(p)]
-        if "date" in families and len(dates) == sum(f == "text" for _, f in found):
-            families -= {"text"}
+        moments = families & set(_MOMENT)
+        if len(moments) == 1:
+            (kind,) = moments
+            if all(_is_moment(part, kind) for part, family in found if family == "text"):
+                families -= {"text"}
         if families == {"whole", "float"}:
             wide = [p for p, f in found if f == "float" and isinstance(p, exp.Literal)]
             families = {"float"} if not wide else families
@@ -262,8 +265,11 @@ _TARGETS = {
     "float": ("double",),
     "whole": ("bigint",),
     "date": ("date",),
+    "timestamp": ("timestamp", "timestampntz"),
     "boolean": ("boolean",),
 }
+_DAY = r"\d{4}-\d\d-\d\d"
+_MOMENT = {"date": _DAY, "timestamp": _DAY + r"( \d\d:\d\d(:\d\d(\.\d{1,6})?)?)?"}
 
 
 def _literal(node: exp.Literal) -> str:
@@ -274,14 +280,15 @@ def _literal(node: exp.Literal) -> str:
     return "float"
 
 
-def _is_date(node: exp.Expr) -> bool:
-    """Whether a written text is a date."""
+def _is_moment(node: exp.Expr, kind: str) -> bool:
+    """Whether a written text is a date or a moment, as every engine reads it."""
     if not isinstance(node, exp.Literal) or not node.is_string:
         return False
     try:
-        return dt.date.fromisoformat(node.name).isoformat() == node.name
+        dt.datetime.fromisoformat(node.name)
     except ValueError:
         return False
+    return re.fullmatch(_MOMENT[kind], node.name) is not None
 
 
 def _words(node: exp.Expr) -> str:
