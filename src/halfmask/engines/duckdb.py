@@ -283,7 +283,7 @@ class DuckDB(SqlEngine):
         except duckdb.Error:
             return None
         types = dict(zip(relation.columns, map(plain_type, map(str, relation.types)), strict=True))
-        if table in self.given or table in self._brought:  # rows in memory
+        if table in self._brought:  # rows in memory
             return Behind(types)
         where = (
             "= ? AND NOT internal AND database_name IN (current_database(), 'temp', ?) "
