@@ -520,10 +520,12 @@ def _asked(
 
     def lookup(name: str) -> AskedTable | None:
         listed = next((n for n in names if fold_name(n) == fold_name(name)), None)
-        columns = engine.columns(listed) if listed and not SYSTEM.match(listed) else None
-        if listed is None or columns is None:
+        if listed is None or SYSTEM.match(listed):
             return None
         require_plain_rows(engine, listed)
+        columns = engine.columns(listed)
+        if columns is None:
+            return None
         declared = schemas.get(listed, schemas.get(""))
         return AskedTable(listed, columns, declared, not_a_number=engine.name == "postgres")
 
