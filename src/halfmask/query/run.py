@@ -434,9 +434,11 @@ def _leave_open() -> None:
 def _in_place(table: Table, stored: StoredRows) -> Opened:
     """The engine that has the rows of a table; the query may call it by any name."""
     from halfmask.query.collect import AskedTable, Catalog
+    from halfmask.query.planning.views import require_plain_rows
 
     with ExitStack() as stack:
         engine, name = stack.enter_context(stored.open())
+        require_plain_rows(engine, name, called=getattr(stored, "table", None))
         odd = engine.name == "postgres"
         source = AskedTable(name, stored.columns(), table.schema, not_a_number=odd)
         rules, declared = (table.schema.query,), {name: table.schema}
@@ -504,6 +506,7 @@ def _asked(
         SchemaError: nobody said which tables may be asked.
     """
     from halfmask.query.collect import AskedTable, Catalog
+    from halfmask.query.planning.views import require_plain_rows
 
     schemas = _schemas(schema)
     rules = [one.query for one in schemas.values()]
@@ -517,8 +520,11 @@ def _asked(
 
     def lookup(name: str) -> AskedTable | None:
         listed = next((n for n in names if fold_name(n) == fold_name(name)), None)
-        columns = engine.columns(listed) if listed and not SYSTEM.match(listed) else None
-        if listed is None or columns is None:
+        if listed is None or SYSTEM.match(listed):
+            return None
+        require_plain_rows(engine, listed)
+        columns = engine.columns(listed)
+        if columns is None:
             return None
         declared = schemas.get(listed, schemas.get(""))
         return AskedTable(listed, columns, declared, not_a_number=engine.name == "postgres")
