@@ -321,7 +321,7 @@ class Session:
         return self
 
     def _dominance(self, rule: QueryRules, listed: Sequence[str] | None) -> Mapping[str, float]:
-        """A rule in numbers: of people's own p the largest of the whole table, whatever is asked."""
+        """A rule in numbers: of people's own p the largest of the table, whatever is asked."""
         from sqlglot import exp
 
         from halfmask.engines.request import kind_of
