@@ -81,8 +81,8 @@ class QueryRules:
             if whole and rule.get("p", 1) > 0 and 0 < rule.get("k", 1) <= 100:
                 return []
         return [
-            '[query] dominance must be { p = 10 } (percent), { p = "own_p" } (a column of people\'s '
-            "own percents) or { n = 2, k = 85 } (the n largest may make up k percent), n at most "
+            '[query] dominance must be { p = 10 } (percent), { p = "own_p" } (a column of what '
+            "people state) or { n = 2, k = 85 } (the n largest may make up k percent), n at most "
             f"{MOST_SHARES}."
         ]
 
