@@ -40,7 +40,7 @@ KINDS = "age int, sex text, zip text, job text, year int, home text, ill text, p
 def clocked(work: Any) -> tuple[Any, float]:
     """What a piece of work gives, and its seconds."""
     began = time.perf_counter()
-    return work(), round(time.perf_counter() - began, 1)
+    return work(), round(time.perf_counter() - began, 2)
 
 
 def release(table: hm.Table, method: str, target: tuple[str, str | None], unit: float,
@@ -53,18 +53,23 @@ def release(table: hm.Table, method: str, target: tuple[str, str | None], unit: 
         if at_point is not None:
             at_point(point)
 
-    for module in (stored_entries, aside, written):
-        module.reach = note
-    models = (hm.KAnonymity(5), hm.LDiversity(3, "ill"))
-    made = hm.anonymize(table, *models, method=method, suppression=0.01)
-    stages = {name: round(b - a, 1) for (_, a), (name, b) in pairwise(points)}
-    place, name = target
-    _, wrote = clocked(lambda: made.write(place, **({"table": name} if name else {})))
-    made.close()
+    watched = {module: module.reach for module in (stored_entries, aside, written)}
+    try:
+        for module in watched:
+            module.reach = note
+        models = (hm.KAnonymity(5), hm.LDiversity(3, "ill"))
+        made = hm.anonymize(table, *models, method=method, suppression=0.01)
+        stages = {name: round(b - a, 1) for (_, a), (name, b) in pairwise(points)}
+        place, name = target
+        _, wrote = clocked(lambda: made.write(place, **({"table": name} if name else {})))
+        made.close()
+    finally:
+        for module, reach in watched.items():
+            module.reach = reach
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     return {
         "method": method, "grouped_count": unit, **stages, "write": wrote,
-        "ratio": round(stages["counted"] / unit, 1), "driver_peak_mb": peak,
+        "ratio": round(stages["counted"] / max(unit, 0.01), 1), "driver_peak_mb": peak,
         "load": os.getloadavg()[0],
     }  # fmt: skip
 

@@ -14,6 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "benchmarks"
 ADULT, HIERARCHIES, NOTHING = "Adult", "hierarchies of Adult", "nothing"
+DATABASE = "PostgreSQL"
 # Per script what it needs, its options, and those of its constants that make it long.
 SMALLEST: dict[str, tuple[str, list[str], dict[str, object]]] = {
     "assess_speed": (NOTHING, ["--rows", "300"], {"SAMPLE": 100, "ALONE": False}),
@@ -70,6 +71,8 @@ SMALLEST: dict[str, tuple[str, list[str], dict[str, object]]] = {
     ),
     "query_overhead": (NOTHING, ["--rows", "500", "--repeat", "1"], {"TREES": (300, 100)}),
     "scale": (NOTHING, ["--rows", "500", "--memory-limit", "200MB"], {}),
+    "scale_elsewhere": (DATABASE, ["postgres", "--rows", "500"], {}),
+    "sets_peer": (ADULT, ["--k", "2", "--method", "mondrian"], {}),
     "series_game": (NOTHING, ["--plain", "2", "--met", "1", "--histories", "4"], {}),
     "series_speed": (NOTHING, ["--people", "300", "--releases", "2"], {}),
     "synthetic_values": (ADULT, ["--rows", "600", "--k", "5"], {}),
@@ -92,8 +95,10 @@ def test_every_script_is_run_here() -> None:
 
 
 @pytest.mark.parametrize("name", SMALLEST)
-def test_the_script_runs(name: str, monkeypatch, capsys, tmp_path: Path) -> None:
+def test_the_script_runs(name: str, monkeypatch, capsys, tmp_path: Path, request) -> None:
     needs, options, constants = SMALLEST[name]
+    if needs == DATABASE:
+        options = [*options, "--address", request.getfixturevalue("postgres")]
     monkeypatch.syspath_prepend(SCRIPTS)
     adult = import_module("_adult")
     if needs == ADULT and adult.found() is None:

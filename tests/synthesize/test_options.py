@@ -23,7 +23,7 @@ WRONG = [
     ("auto", {"rows_per_person": True}, "rows_per_person = True "),
     ("marginals", {"cells": "many"}, "cells = 'many' "),
     ("marginals", {"cells": -3}, "cells = -3 "),
-    ("marginals", {"cells": None}, "cells = None "),
+    ("marginals", {"cells": None}, "cells is missing"),
     ("marginals", {"rounds": "x"}, "rounds = 'x' "),
     ("marginals", {"rounds": 2.5}, "rounds = 2.5 "),
     ("marginals", {"rounds": 0}, "rounds = 0 "),
