@@ -6,6 +6,7 @@ refused, and at the types of its columns. A file's columns are read as what all 
 
 from __future__ import annotations
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -132,3 +133,16 @@ def test_one_large_number_changes_no_type_of_other_rows(engine: str) -> None:
         seen.append((answer.schema, answer.filter(pc.equal(answer["city"], "b")).to_pylist()))
     assert seen[0] == seen[1]
     assert seen[0][1][0]["n"] == 6
+
+
+@pytest.mark.parametrize("figure", ["MAX({})", "MAX(CAST({} AS TEXT))", "MAX(COALESCE({}, 'a'))"])
+def test_listed_texts_are_ordered_as_texts(tmp_path, figure):
+    """Of an ENUM DuckDB would say which value is listed last, and give back what has no order."""
+    path = str(tmp_path / "people.duckdb")
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE TYPE grade AS ENUM ('c', 'b', 'a')")
+        connection.execute("CREATE TABLE people AS SELECT i AS id, 'abc'[i % 3 + 1]::grade AS g "
+                           "FROM range(30) t(i)")  # fmt: skip
+    ask = f"SELECT {figure.format('g')} AS x FROM people GUARANTEE k = 3"
+    schema = {"people": {"table": {"person": "id"}, "columns": {"g": "sensitive"}}}
+    assert hm.query(path, ask, schema=schema).to_arrow()["x"].to_pylist() == ["c"]

@@ -251,3 +251,15 @@ def test_who_states_k_alone_is_read_by_quiet_noise_only() -> None:
     ]
     assert abs(counted[0] - 400) < 60
     assert abs(counted[1] - 200) < 60
+
+
+def test_what_was_set_aside_under_noise_is_said_by_its_kinds_and_never_by_people() -> None:
+    rows = pa.table({"pay": list(range(100)), "own": [3] * 60 + [None] * 40})
+    schema = {**SCHEMA, "policy": {"k": "own", "l": 2}}
+    answer = hm.query(
+        hm.read(rows, schema),
+        "SELECT COUNT(*) AS n FROM people WITH EPSILON 5",
+        demands="ignore",
+    )
+    assert answer.notes[0].startswith("People's own demands of k and l were set aside")
+    assert answer.to_dict()["demands"] == {"kept": False, "of": ["k", "l"]}

@@ -159,3 +159,8 @@ def test_rounded_figures_differ_by_chance_alone(method: str) -> None:
     sizes["a", "flu"] += 1
     for run in runs:
         assert all(abs(run[place] - size) < 5 for place, size in sizes.items())
+
+
+def test_that_demands_were_set_aside_is_said_where_no_rule_is_left() -> None:
+    with pytest.raises(PrivacyError, match="keep the demands of 64 people, which were set aside"):
+        hm.tabulate(town(PLACES[0], 3), ["city"], demands="ignore")

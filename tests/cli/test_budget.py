@@ -172,7 +172,10 @@ def test_the_words_of_personal_epsilons_in_the_wrong_order_are_set_right(halfmas
 
 
 def test_what_was_set_aside_is_said_first_by_every_noisy_verb(halfmask, tmp_path, people):
-    said = "People's own demands of epsilon were set aside by the controller."
+    said = (
+        "People's own demands of epsilon were set aside by the controller: the epsilon alone is "
+        "promised to them. How many people state one is not told under noise."
+    )
     report = tmp_path / "r.html"
     ask = ("query", people, f"{COUNT} WITH EPSILON 0.5", "--ignore-demands")
     domains = tmp_path / "d.toml"
@@ -185,7 +188,7 @@ def test_what_was_set_aside_is_said_first_by_every_noisy_verb(halfmask, tmp_path
         assert report.read_text().index("were set aside") < report.read_text().index("rows may")
         found = halfmask(*verb, "--json").json()
         found = found.get("answer", found)
-        assert found["demands"] == {"kept": False}
+        assert found["demands"] == {"kept": False, "of": ["epsilon"]}
         assert list(found).index("demands") < list(found).index("outcome")
         kept = halfmask(*(one for one in verb if one != "--ignore-demands"), "--json").json()
         assert kept.get("answer", kept)["demands"] == {"kept": True}

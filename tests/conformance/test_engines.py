@@ -16,7 +16,7 @@ from effort import turn
 
 import halfmask as hm
 from halfmask.engines.reference import Reference
-from halfmask.errors import LedgerError
+from halfmask.errors import LedgerError, QueryError
 from halfmask.table.hierarchies import Tree
 from halfmask.table.schema import QueryRules
 
@@ -327,3 +327,23 @@ def test_a_ledger_knows_rows_again_in_every_engine_join_and_view(engine: Any) ->
     sql = every.replace("salary", "pay").format("paid WHERE pay <> 1001")
     with pytest.raises(LedgerError):
         hm.query(TABLES, sql, schema=schemas, ledger=ledger, engine=engine)
+
+
+def test_a_view_that_computes_is_refused_by_every_engine(engine: Any) -> None:
+    """By its definition: the engine would compute it for the rows that WHERE leaves."""
+    if engine.name == "reference":
+        pytest.skip("it has no views")
+    _make_view(engine, "cast_view", "SELECT id, CAST(city AS INT) AS n FROM people")
+    _make_view(engine, "over", "SELECT id FROM cast_view WHERE n > 3")
+    _make_view(engine, "plain_view", "SELECT id, city FROM people WHERE city <> 'Lille'")
+    ask = "SELECT COUNT(*) AS n FROM {} GUARANTEE k = 3"
+    for name in ("cast_view", "over"):
+        with pytest.raises(QueryError, match="make a table of it"):
+            hm.query([name], ask.format(name), schema={name: {}}, tables=[name], engine=engine)
+    hm.query(
+        [],
+        ask.format("plain_view"),
+        schema={"plain_view": {}},
+        tables=["plain_view"],
+        engine=engine,
+    )

@@ -170,12 +170,13 @@ def test_a_long_walk_is_left_to_the_kernel():
     heights, weights = np.array([1, lattice._STEPS - 1]), np.array([0.5, 0.5])
     costs = np.zeros((2, lattice._STEPS)), weights, False
     state = np.full(size, lattice.HOPELESS, np.int8)
-    rest = np.zeros(size), heights, *costs, state, np.full(size, -1, np.int32), np.zeros((1, 2))
+    source, penalties = np.full(size, -1, np.int32), np.zeros((1, 2))
+    facts = lattice.LatticeFacts(np.zeros(size), heights, *costs, state, source, penalties)
     order = np.arange(size)
-    assert lattice.advance.plain(order, 0, *rest, 1.0) is NotImplemented
-    assert lattice.advance.plain(order, lattice._STEPS, *rest, 1.0) == size
+    assert lattice.advance.plain(order, 0, facts, 1.0) is NotImplemented
+    assert lattice.advance.plain(order, lattice._STEPS, facts, 1.0) == size
     state[size - 1] = 0  # nothing is above the last
-    assert lattice.advance.plain(order, lattice._STEPS, *rest, 1.0) == size - 1
+    assert lattice.advance.plain(order, lattice._STEPS, facts, 1.0) == size - 1
 
 
 def test_everything_in_a_box_is_ruled_out():

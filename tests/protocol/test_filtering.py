@@ -319,6 +319,7 @@ def test_cells_count_under_noise_and_keep_to_their_budgets() -> None:
         notes = " ".join(found[0].document["notes"])
         # P(|noise| > 3) = 2 a^4 / (1 + a) = 0.027 and P(|noise| > 2) = 0.073, where a = 1 / e.
         assert "discrete Laplace noise of epsilon = 1 (scale 1), at most 3 up or down" in notes
+        assert "noisy count: fewer people may be in it, or nobody" in notes
         # Nothing beside the rows tells how many there really were.
         assert found[0].document["people"] == sum(answers[-1].values())
     assert all(abs(one["x"] - 60) < 25 for one in answers[:2])

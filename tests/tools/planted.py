@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 UNMEETABLE = 1_000_000
 BIG = 2**63 - 1
 BATCH = 7
+ABSENT = 0.3  # of the worlds, those in which planted people have no visits
 CITIES = ("Arras", "Bourges", "Lille", "Zoë-sur-Mer", "日本橋", "O'Brien")
 TREE = {"north": ["Arras", "Lille", "日本橋"], "south": ["Bourges", "Zoë-sur-Mer", "O'Brien"]}
 DISEASES = ("flu", "asthma", "none", "ÉPI", "")
@@ -267,7 +269,16 @@ def change_planted(world: World, seed: int) -> World:
         ]
         if r.random() < 0.5:
             rows[table] = _moved(r, rows[table], world.planted)
+    if world.changeable["visits"] and random.Random(f"{seed} absent").random() < ABSENT:
+        rows["visits"] = _without(rows["visits"], world.planted)
     return replace(world, rows=rows, tables={})
+
+
+def _without(rows: list[dict[str, Any]], planted: frozenset[int]) -> list[dict[str, Any]]:
+    """The rows without those of planted people, where others have as many: AT MOST looks at all."""
+    counted = Counter(row["id"] for row in rows)
+    most = max(n for who, n in counted.items() if who not in planted)
+    return [row for row in rows if row["id"] not in planted or counted[row["id"]] > most]
 
 
 def _moved(

@@ -15,10 +15,13 @@ import pyarrow as pa
 
 from halfmask.engines import single_pass
 from halfmask.engines.request import (
+    ATTACHED,
+    Behind,
     GroupMeasure,
     Request,
     any_digits,
     engine_refusal,
+    plain_type,
     quoted,
 )
 from halfmask.engines.scratch import scratch_folder
@@ -275,6 +278,34 @@ class DuckDB(SqlEngine):
         attached = "SELECT 1 FROM duckdb_databases() WHERE database_name = 'given'"
         if self._connection.execute(attached).fetchall():
             self._connection.execute("DETACH given")
+
+    def behind(self, table: str, schema: str = "") -> Behind | None:
+        """What gives the rows of a table or view."""
+        import duckdb
+
+        home = f"{quoted(schema)}." if schema else ""
+        try:
+            relation = self._connection.sql(f"SELECT * FROM {home}{quoted(table)} LIMIT 0")  # noqa: S608
+        except duckdb.Error:
+            return None
+        types = dict(zip(relation.columns, map(plain_type, map(str, relation.types)), strict=True))
+        if table in self._brought:  # rows in memory
+            return Behind(types)
+        where = (
+            "= ? AND NOT internal AND database_name IN (current_database(), 'temp', ?) "
+            "AND (schema_name = ? OR (schema_name = 'main' AND database_name = ?))"
+        )
+        values = [table, ATTACHED, schema or "main", schema]
+        views = f"SELECT sql FROM duckdb_views() WHERE view_name {where}"  # noqa: S608
+        tables = f"SELECT sql FROM duckdb_tables() WHERE table_name {where}"  # noqa: S608
+        seen = self._connection.execute(views, values).fetchall()
+        held = self._connection.execute(tables, values).fetchall()
+        if len(seen) + len(held) != 1:
+            return None
+        if seen:
+            return Behind(types, seen[0][0])
+        generated = "GENERATED ALWAYS" in str(held[0][0]).upper()
+        return Behind(types, None, "generated columns" if generated else "")
 
     def close(self) -> None:
         """Close the connection if it was opened here, else take away what was brought along."""

@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from halfmask.engines.aside import ASIDE, reach
-from halfmask.engines.request import MARK, any_digits, engine_refusal, quoted, unread_type
+from halfmask.engines.request import (
+    MARK,
+    Behind,
+    any_digits,
+    engine_refusal,
+    plain_type,
+    quoted,
+    unread_type,
+)
 from halfmask.engines.sql import SqlEngine
 from halfmask.engines.sql import table_node as named
 from halfmask.errors import EngineError, EngineUnavailableError, InputError, QueryError
@@ -67,6 +75,19 @@ _PUBLISHED = (
     (pa.types.is_decimal, "numeric"),
     (pa.types.is_time, "time"),
 )
+_COLUMNS = """
+SELECT attname, format_type(atttypid, NULL) FROM pg_attribute
+WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped"""
+_BEHIND = """
+WITH RECURSIVE parts(oid) AS (
+    SELECT oid FROM pg_class WHERE oid = to_regclass(%s)
+    UNION SELECT inhrelid FROM pg_inherits JOIN parts ON inhparent = oid)
+SELECT MAX(CASE WHEN c.relkind = 'v' THEN pg_get_viewdef(c.oid) END),
+    BOOL_OR(c.relkind = 'f'),
+    BOOL_OR(EXISTS (SELECT FROM pg_attribute WHERE attrelid = c.oid AND attgenerated = 'v')),
+    BOOL_OR(c.relrowsecurity
+        AND (row_security_active(c.oid) OR c.relowner <> current_user::regrole))
+FROM pg_class c JOIN parts USING (oid) HAVING COUNT(*) > 0"""
 
 
 class Postgres(SqlEngine):
@@ -319,6 +340,26 @@ class Postgres(SqlEngine):
         except psycopg.Error:
             raise engine_refusal("postgres") from None
         return str(found[0][0]) if found else None
+
+    def behind(self, table: str, schema: str = "") -> Behind | None:
+        """What gives the rows of a table or view."""
+        import psycopg
+
+        name = f"{quoted(schema)}.{quoted(table)}" if schema else quoted(table)
+        try:
+            with self._connection.cursor() as cursor, self._connection.transaction():
+                kinds = cursor.execute(_COLUMNS, [name]).fetchall()
+                found = cursor.execute(_BEHIND, [name]).fetchone()
+        except psycopg.Error:
+            raise engine_refusal("postgres") from None
+        if found is None:
+            return None
+        definition, *more = found
+        words = ("the rows of another server", "generated columns", "row security")
+        types = {column: plain_type(kind) for column, kind in kinds}
+        return Behind(
+            types, definition, next((w for w, x in zip(words, more, strict=True) if x), "")
+        )
 
     def close(self) -> None:
         """Close the connection; temporary tables go with it."""

@@ -14,6 +14,7 @@ from halfmask.engines.levels import lower_edge, reference_tally
 from halfmask.engines.request import (
     REFUSED,
     AggregateState,
+    Behind,
     Climb,
     GroupMeasure,
     Interval,
@@ -176,6 +177,10 @@ class Reference:
 
     def definition(self, table: str) -> str | None:  # noqa: ARG002
         """There are no views here."""
+        return None
+
+    def behind(self, table: str, schema: str = "") -> Behind | None:  # noqa: ARG002
+        """All tables are rows in memory."""
         return None
 
     def _level(self, request: Request, row: Row) -> int:

@@ -8,6 +8,7 @@ What an engine complains of, without what it quotes and without what it stumbled
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -28,6 +29,7 @@ MeasureKind = Literal["median", "distinct", "rows", "max"]
 
 MARK = "halfmask release\n"  # how the comment of a released table begins
 REFUSED, WITHOUT_POLICY = -1, -2
+ATTACHED = "given"  # what a database file is called in a connection of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,21 @@ class Request:
     states: tuple[AggregateState, ...] = field(default=())
 
 
+@dataclass(frozen=True)
+class Behind:
+    """What gives the rows of a table or view of a database.
+
+    Attributes:
+        types: the engine's own name of the type of each column, without its size.
+        definition: of a view, its SQL; None for a table.
+        computes: what else runs when its rows are read, in words; "" where they are just read.
+    """
+
+    types: Mapping[str, str]
+    definition: str | None = None
+    computes: str = ""
+
+
 class Engine(Protocol):
     """Where rows stay, and what may be asked of them.
 
@@ -223,6 +240,10 @@ class Engine(Protocol):
         """The SQL of a view in the engine's dialect; None for a table, or where it is not told."""
         ...
 
+    def behind(self, table: str, schema: str = "") -> Behind | None:
+        """What gives the rows of a table or view; None where it is not known, or nothing is."""
+        ...
+
     def capped(self, value: exp.Expr, count: int) -> exp.Expr:
         """The list of a group's (already distinct) values, or null or a part from ``count`` on."""
         ...
@@ -287,6 +308,11 @@ def unused_name(name: str, columns: Iterable[str]) -> str:
     while name in taken:
         name += "_"
     return name
+
+
+def plain_type(name: str) -> str:
+    """The name of a type as it is compared: in small letters, without its size."""
+    return " ".join(re.sub(r"\([^()]*\)", "", name).lower().split())
 
 
 def quoted(name: str) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
-from halfmask.engines.request import MARK, engine_refusal, unread_type
+from halfmask.engines.request import MARK, Behind, engine_refusal, plain_type, unread_type
 from halfmask.engines.sql import SqlEngine
 from halfmask.engines.stored import Storage
 from halfmask.errors import EngineError, EngineUnavailableError, HalfmaskError, InputError
@@ -258,18 +258,33 @@ class Spark(SqlEngine):
             raise engine_refusal("spark") from None
         return f"spark:{row['n']}-{row['t']}"
 
-    def definition(self, table: str) -> str | None:
+    def definition(self, table: str, schema: str = "") -> str | None:
         """The SQL of a view; None for a table, and for a view that was made of a frame."""
         from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
         try:  # the public catalog tells no text of temporary views
             catalog = self._session._jsparkSession.sessionState().catalog()  # noqa: SLF001
             java = self._session._jvm  # noqa: SLF001
-            name = java.org.apache.spark.sql.catalyst.TableIdentifier(self._views.get(table, table))
+            named = [self._views.get(table, table)]
+            if schema:
+                named.append(self._session._jvm.scala.Option.apply(schema))  # noqa: SLF001
+            name = java.org.apache.spark.sql.catalyst.TableIdentifier(*named)
             text = catalog.getTempViewOrPermanentTableMetadata(name).viewText()
         except (AttributeError, Py4JError):  # a session of Spark Connect, or no such table
             return None
         return str(text.get()) if text.isDefined() else None
+
+    def behind(self, table: str, schema: str = "") -> Behind | None:
+        """What gives the rows of a table or view; of a frame only its columns are known."""
+        from pyspark.errors import PySparkException
+
+        name = _quoted(self._views.get(table, table))
+        try:
+            kinds = self._session.table(f"{_quoted(schema)}.{name}" if schema else name).dtypes
+        except PySparkException:
+            return None
+        types = {column: plain_type(kind) for column, kind in kinds}
+        return Behind(types, self.definition(table, schema))
 
     def close(self) -> None:
         """Take away what was brought along; the session is not ours to stop."""

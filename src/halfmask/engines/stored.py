@@ -22,7 +22,7 @@ from halfmask.engines.open import (
     open_address,
     partition_columns,
 )
-from halfmask.engines.request import quoted
+from halfmask.engines.request import ATTACHED, quoted
 from halfmask.engines.scratch import connect_within
 from halfmask.errors import (
     EngineError,
@@ -264,7 +264,7 @@ def _show(
     elif not is_database(source):
         kind = file_kind(Path(source))
     if is_database(source):
-        origin = f"given.{quoted(_require_name(table))}"
+        origin = f"{ATTACHED}.{quoted(_require_name(table))}"
     elif kind == "parquet":
         origin = f"read_parquet({', '.join([path, *more])})"
     elif not is_pieces(source) and (
@@ -281,7 +281,7 @@ def _show(
         origin = f"read_csv({', '.join([path, *texts, *options, *more])})"
     try:
         if is_database(source):
-            connection.execute(f"ATTACH {path} AS given (READ_ONLY)")
+            connection.execute(f"ATTACH {path} AS {ATTACHED} (READ_ONLY)")
         connection.execute(f"CREATE TEMPORARY VIEW rows_ AS SELECT * FROM {origin}")  # noqa: S608
     except duckdb.CatalogException:
         raise _unknown_table(table) from None

@@ -262,24 +262,11 @@ _STEPS = 10_000  # nodes that Python looks at in one walk, at most
 _judge = interpret(judge_node)
 
 
-def _plain_advance(
-    order: NDArray[np.int64],
-    position: int,
-    floor: NDArray[np.float64],
-    heights: NDArray[np.int64],
-    scores: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    geometric: bool,  # noqa: FBT001
-    state: NDArray[np.int8],
-    source: NDArray[np.int32],
-    penalties: NDArray[np.float64],
-    limit: float,
-) -> Any:
+def _plain_advance(order: NDArray[np.int64], position: int, facts: Any, limit: float) -> Any:
     """What ``advance`` gives where that is near; what it finds out on the way is true anyway."""
-    costs = floor, heights, scores, weights, geometric, state, source, penalties
     ahead = order[position : position + _STEPS]
-    for step in np.flatnonzero(state[ahead] != HOPELESS).tolist():
-        if _judge(int(ahead[step]), *costs) <= limit:
+    for step in np.flatnonzero(facts.state[ahead] != HOPELESS).tolist():
+        if _judge(int(ahead[step]), facts) <= limit:
             return position + step
     return len(order) if position + _STEPS >= len(order) else NotImplemented
 

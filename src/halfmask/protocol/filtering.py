@@ -220,7 +220,8 @@ def noise_words(epsilon: float) -> str:
         f"Counts carry discrete Laplace noise of epsilon = {float(mechanism.epsilon):g} (scale "
         f"{float(mechanism.scale):g}), at most "
         f"{mechanism.half_width(0.95):,} up or down in 95 of 100 groups; people whose own epsilon "
-        "is less are counted by chance, so that counts are of a part of the people."
+        "is less are counted by chance, so that counts are of a part of the people. The k of a row "
+        "is that of its noisy count: fewer people may be in it, or nobody."
     )
 
 

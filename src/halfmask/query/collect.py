@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     from numpy.typing import NDArray
+    from sqlglot import exp
 
     from halfmask.engines.request import AggregateState, Engine, Key, Request
     from halfmask.query.planning.guarantee import GuaranteePlan
@@ -120,23 +121,49 @@ def collect(plan: GuaranteePlan, engine: Engine) -> Groups:
 
 
 def _largest_demand(request: Request, engine: Engine) -> int:
-    """The largest number that anybody of the table asks for, whoever meets WHERE and joins.
+    """The largest number that anybody asks for of all who state any, wherever the asker looks.
 
     How many are left out is said only where it reaches this: else the number itself would tell
-    whether somebody who asks for more is among them.
+    whether somebody who asks for more is among them. So everything that states demands is looked at
+    by itself and whole: who meets WHERE, or stands in the table in FROM, is no matter.
     """
     from sqlglot import exp
 
-    source = request.source.copy()
-    source.set("where", None)
-    for join in source.args.get("joins") or []:
-        join.set("side", "LEFT")
-        join.set("kind", None)
     assert request.demands is not None  # noqa: S101 - the caller looked
-    for name, demand in zip(("k", "l"), request.demands, strict=True):
-        source = source.select(exp.alias_(exp.Max(this=demand.copy()), name))
-    found = engine.run(source)
-    return max(int(_ceiling(found, name).max(initial=0)) for name in ("k", "l"))
+    source = request.source
+    first = source.args.get("from_") or source.args["from"]
+    nodes = [first.this, *(join.this for join in source.args.get("joins") or [])]
+    places = {node.alias_or_name: node for node in nodes}
+    main = nodes[0].alias_or_name
+    stating = {c.table for d in request.demands for c in d.find_all(exp.Column)}
+    largest = 0
+    for alias in [name for name in places if name in (stating or {main})]:
+        asked = exp.Select().from_(places[alias].copy())
+        for name, demand in zip(("k", "l"), request.demands, strict=True):
+            asked = asked.select(exp.alias_(exp.Max(this=_said_in(demand, alias)), name))
+        found = engine.run(asked)
+        largest = max(largest, *(int(_ceiling(found, n).max(initial=0)) for n in ("k", "l")))
+    return largest
+
+
+def _said_in(demand: exp.Expr, alias: str) -> exp.Expr:
+    """What one table says of a demand, as if the others said nothing."""
+    from sqlglot import exp
+
+    alone = exp.Paren(this=demand.copy())
+    if isinstance(alone.this, exp.Case):  # who says nothing of some column is asked all the same
+        whens = [
+            when for when in alone.this.args["ifs"] if not isinstance(when.args["true"], exp.Null)
+        ]
+        if whens:
+            alone.this.set("ifs", whens)
+        else:
+            alone.set("this", alone.this.args["default"])
+    for column in list(alone.find_all(exp.Column)):
+        if column.table != alias:
+            column.replace(exp.cast(exp.null(), "double"))
+    found: exp.Expr = alone.this
+    return found
 
 
 def groups_of(plan: GuaranteePlan, rows: pa.Table) -> Groups:

@@ -271,6 +271,9 @@ def query(
         return session.answer(work, ledger=kept, effort=effort, recheck=recheck)
 
 
+MOST_P = 1e12  # whose own p is more, or no number, lets no sum leave
+
+
 @dataclass(frozen=True, eq=False)
 class PreparedQuery:
     """A query on its way.
@@ -311,10 +314,43 @@ class Session:
         rules = self.catalog.rules
         stated = [k for k in (floor, *(rule.k for rule in rules)) if k is not None]
         self.floor = max(stated, default=FLOOR)
-        self.dominance = tuple(rule.dominance for rule in rules if rule.dominance)
+        found = (self._dominance(rule, tables) for rule in rules if rule.dominance)
+        self.dominance = tuple(rule for rule in found if rule)
 
     def __enter__(self) -> Session:
         return self
+
+    def _dominance(self, rule: QueryRules, listed: Sequence[str] | None) -> Mapping[str, float]:
+        """A rule in numbers: of people's own p the largest of the table, whatever is asked."""
+        from sqlglot import exp
+
+        from halfmask.engines.request import kind_of
+
+        name = rule.own_p
+        if name is None:
+            return cast("Mapping[str, float]", rule.dominance)
+        places = [n for n, one in self.catalog.declared.items() if one.query == rule]
+        stated: list[float] = []
+        for place in places or rule.tables or listed or ():
+            found = self.catalog.find(place)
+            kind = None if found is None or name not in found.columns else found.columns[name]
+            if (
+                found is None
+                or kind is None
+                or kind_of(kind) not in ("integer", "decimal", "float")
+            ):
+                continue
+            asked = exp.Max(this=exp.cast(exp.column(name, quoted=True), "double"))
+            rows = exp.Select().select(exp.alias_(asked, "p")).from_(exp.to_table(place))
+            stated += self.engine.run(rows)["p"].to_pylist()
+            break
+        else:
+            raise SchemaError(
+                f"[query] dominance: no column {name!r} of numbers is in the table; it holds "
+                "people's own p in percent."
+            )
+        own = [MOST_P if not p <= MOST_P else max(p, 0.0) for p in stated if p is not None]
+        return {"p": max(own)} if own else {}
 
     def __exit__(self, *_: object) -> None:
         self._close()
@@ -434,9 +470,11 @@ def _leave_open() -> None:
 def _in_place(table: Table, stored: StoredRows) -> Opened:
     """The engine that has the rows of a table; the query may call it by any name."""
     from halfmask.query.collect import AskedTable, Catalog
+    from halfmask.query.planning.views import require_plain_rows
 
     with ExitStack() as stack:
         engine, name = stack.enter_context(stored.open())
+        require_plain_rows(engine, name, called=getattr(stored, "table", None))
         odd = engine.name == "postgres"
         source = AskedTable(name, stored.columns(), table.schema, not_a_number=odd)
         rules, declared = (table.schema.query,), {name: table.schema}
@@ -504,6 +542,7 @@ def _asked(
         SchemaError: nobody said which tables may be asked.
     """
     from halfmask.query.collect import AskedTable, Catalog
+    from halfmask.query.planning.views import require_plain_rows
 
     schemas = _schemas(schema)
     rules = [one.query for one in schemas.values()]
@@ -517,8 +556,11 @@ def _asked(
 
     def lookup(name: str) -> AskedTable | None:
         listed = next((n for n in names if fold_name(n) == fold_name(name)), None)
-        columns = engine.columns(listed) if listed and not SYSTEM.match(listed) else None
-        if listed is None or columns is None:
+        if listed is None or SYSTEM.match(listed):
+            return None
+        require_plain_rows(engine, listed)
+        columns = engine.columns(listed)
+        if columns is None:
             return None
         declared = schemas.get(listed, schemas.get(""))
         return AskedTable(listed, columns, declared, not_a_number=engine.name == "postgres")

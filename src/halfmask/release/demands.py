@@ -13,11 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.dp.personal import IGNORED
+from halfmask.dp.personal import ignored_words, stated_kinds
 from halfmask.errors import InternalError, ParameterError, PrivacyError, SchemaError
 from halfmask.release.document import FEW
-from halfmask.table.demands import states
-from halfmask.table.policies import DEMANDS
 from halfmask.table.tuples import Tuples, ones, tally
 from halfmask.table.values import is_number
 
@@ -102,26 +100,29 @@ class DemandsStatement:
 
 @dataclass(frozen=True, slots=True)
 class NoisyDemands:
-    """Whether noise kept people's own demands; how many state one is never told here."""
+    """Whether noise kept people's own demands; how many state one is never told here.
+
+    Attributes:
+        kept: whether they were kept.
+        words: what a reader must know first; nothing where demands were kept.
+        kinds: the kinds of demands that were set aside.
+    """
 
     kept: bool
-
-    @property
-    def words(self) -> str:
-        """What a reader must know first; nothing where demands were kept."""
-        return "" if self.kept else IGNORED
+    words: str = ""
+    kinds: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The statement as plain values."""
-        return {"kept": self.kept}
+        return {"kept": True} if self.kept else {"kept": False, "of": list(self.kinds)}
 
 
 def noisy_demands(schema: Schema | None, choice: object) -> NoisyDemands | None:
     """What became of people's own demands under noise; None where nobody can state any."""
+    kinds = stated_kinds(schema)
     if choice == "ignore":
-        return NoisyDemands(kept=False)
-    stated = schema is not None and any(states(schema, demand) for demand in DEMANDS)
-    return NoisyDemands(kept=True) if stated else None
+        return NoisyDemands(kept=False, words=ignored_words(schema), kinds=kinds)
+    return NoisyDemands(kept=True) if kinds else None
 
 
 def enforce_demands(

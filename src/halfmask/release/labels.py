@@ -597,6 +597,21 @@ def label_classes(
     kept = np.flatnonzero(ids >= 0)
     rows = kept[np.argsort(ids[kept], kind="stable")]
     starts = np.searchsorted(ids[rows], np.arange(count))
+    return label_members(table, rows, starts, kinds, need, kept)
+
+
+def label_members(
+    table: Table,
+    rows: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    kinds: Mapping[str, str],
+    need: NDArray[np.int64] | None,
+    kept: NDArray[np.int64],
+) -> dict[str, ClassLabels]:
+    """The same of classes whose rows stand one after the other, each from its start.
+
+    A row may stand in several, as where a search compares them; ``kept`` are the rows that leave.
+    """
     out: dict[str, ClassLabels] = {}
     for name, kind in kinds.items():
         held = None if need is None or kind == "node" else Holders.of(table, name, kept, need)

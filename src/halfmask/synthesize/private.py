@@ -44,11 +44,11 @@ from halfmask.dp.budget import (
 from halfmask.dp.domain import Bins, Domain, public_domains, require_fitting
 from halfmask.dp.ledger import table_identity
 from halfmask.dp.personal import (
-    IGNORED,
     NOBODY,
     EpsilonLevels,
     PersonalPlan,
     PersonalSample,
+    ignored_words,
     levels_in_force,
     require_quiet,
     require_share,
@@ -380,14 +380,14 @@ class _PersonalCosts:
         levels: the public levels of demand; None where nobody states one, or they are set aside.
         costs: per level what its people pay; 0: they are left out.
         plan: how people are sampled; None where all who are read are read alike.
-        ignored: whether demands are set aside.
+        ignored: what is said where demands are set aside, else nothing.
     """
 
     promise: Pure | Approximate
     levels: EpsilonLevels | None
     costs: tuple[Fraction, ...]
     plan: PersonalPlan | None
-    ignored: bool
+    ignored: str
 
     def scope(self, table: Table) -> SpendingScope:
         """What the accountant must know."""
@@ -433,7 +433,7 @@ class _PersonalCosts:
     def notes(self) -> tuple[str, ...]:
         """The same in words."""
         if self.ignored:
-            return (IGNORED,)
+            return (self.ignored,)
         if self.levels is None:
             return ()
         if self.plan is None:
@@ -455,7 +455,7 @@ class _PersonalCosts:
 def _people(table: Table, settings: NoiseSettings) -> _PersonalCosts:
     """Who can be read at this epsilon, by public levels and what was spent at them."""
     levels = levels_in_force(table.schema, settings.demands)
-    ignored = settings.demands == "ignore"
+    ignored = ignored_words(table.schema) if settings.demands == "ignore" else ""
     if settings.epsilon != "personal":
         promise = budget(settings.epsilon, settings.delta)
         require_quiet(table.schema, promise.epsilon, settings.demands)

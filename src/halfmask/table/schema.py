@@ -39,13 +39,15 @@ class QueryRules:
         k: the least k that an answer promises; ``None``: 3.
         single_people: the word that ``k = 1`` needs: figures about single people may leave.
         tables: the tables that may be asked; ``None``: those that are given.
-        dominance: ``{"p": 10}`` or ``{"n": 2, "k": 85}``: no sum that few people make up.
+        dominance: ``{"p": 10}`` or ``{"n": 2, "k": 85}``: no sum that few people make up. A name
+            for p is the column in which people state their own; the largest holds for all sums,
+            since another one would tell where somebody stands who states more.
     """
 
     k: int | None = None
     single_people: bool = False
     tables: tuple[str, ...] | None = None
-    dominance: Mapping[str, float] = field(default_factory=dict)
+    dominance: Mapping[str, float | str] = field(default_factory=dict)
 
     def faults(self) -> list[str]:
         """Everything that is wrong with these rules."""
@@ -63,16 +65,25 @@ class QueryRules:
             found.append('[query] tables must be a list of names, such as ["visits"].')
         return found + self._dominance_faults()
 
+    @property
+    def own_p(self) -> str | None:
+        """The column in which people state their own p of the p% rule."""
+        found = self.dominance.get("p") if isinstance(self.dominance, Mapping) else None
+        return found if isinstance(found, str) else None
+
     def _dominance_faults(self) -> list[str]:
-        rule = self.dominance
+        if self.own_p and len(self.dominance) == 1:
+            return []
+        rule: Mapping[str, Any] = self.dominance
         right = isinstance(rule, Mapping) and set(rule) in (set(), {"p"}, {"n", "k"})
         if right and all(is_nonnegative(value) for value in rule.values()):
             whole = isinstance(rule.get("n", 1), int) and 1 <= rule.get("n", 1) <= MOST_SHARES
             if whole and rule.get("p", 1) > 0 and 0 < rule.get("k", 1) <= 100:
                 return []
         return [
-            "[query] dominance must be { p = 10 } (percent) or { n = 2, k = 85 } (the n largest "
-            f"may make up k percent), n at most {MOST_SHARES}."
+            '[query] dominance must be { p = 10 } (percent), { p = "own_p" } (a column of what '
+            "people state) or { n = 2, k = 85 } (the n largest may make up k percent), n at most "
+            f"{MOST_SHARES}."
         ]
 
 
@@ -236,6 +247,8 @@ class Schema:
         extra = [name for name in (self.person, self.household) if name is not None]
         if self.weight is not None and self.weight not in self.columns:
             extra.append(self.weight)
+        if self.query.own_p is not None:
+            extra.append(self.query.own_p)
         hidden = (*self.names("identifier"), *self.names("drop"))
         return tuple(dict.fromkeys([*hidden, *extra, *self.policy_names]))
 

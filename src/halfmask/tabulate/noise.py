@@ -27,7 +27,7 @@ from halfmask.dp.budget import (
 from halfmask.dp.continual import ContinualCount, CountSeries
 from halfmask.dp.domain import Bins, Values, public_domains, require_fitting
 from halfmask.dp.ledger import table_identity
-from halfmask.dp.personal import IGNORED, levels_in_force, require_quiet
+from halfmask.dp.personal import ignored_words, levels_in_force, require_quiet
 from halfmask.dp.views import guarded_rows
 from halfmask.errors import InputError, ParameterError, PrivacyError, SchemaError
 from halfmask.release.candidate import NoiseCandidate
@@ -161,7 +161,7 @@ def _over_time(
         nodes, shape, lambda some, counted: views.count_nodes(period, by, tree, some, counted)
     )
     variance = float(allowance.entries[0].variance or 0) * len(nodes)
-    notes = [IGNORED] if demands == "ignore" else []
+    notes = [ignored_words(table.schema)] if demands == "ignore" else []
     if people is None:
         notes += whose_rows(table.schema, options.rows_per_person)[:1]
         notes.append(
@@ -238,7 +238,7 @@ def _paid_rows(
         rows_per_person=options.rows_per_person,
         scope=SpendingScope(paid, table=name, by_person=table.schema.person is not None),
     )
-    notes = [IGNORED] if demands == "ignore" else []
+    notes = [ignored_words(table.schema)] if demands == "ignore" else []
     notes += whose_rows(table.schema, options.rows_per_person)
     if options.accountant is None:
         notes.append("No ledger was given: other releases of this table add to its epsilon.")

@@ -414,9 +414,11 @@ def withhold_cells(
             default in sums.
     """
     if not task.rules.asked and not task.stated:
-        raise PrivacyError(
-            "No rule was asked for: give a threshold, dominance, p or l; people state no demands."
-        )
+        own = state_demands(task.table, task.demands)  # type: ignore[arg-type]
+        said = "; people state no demands"
+        if own is not None:
+            said = f", or keep the demands of {own.people:,} people, which were set aside"
+        raise PrivacyError(f"No rule was asked for: give a threshold, dominance, p or l{said}.")
     if cost not in ("values", "cells"):
         raise ParameterError("cost", cost, "'values' or 'cells'")
     if not time_limit > 0:

@@ -18,6 +18,7 @@ from halfmask.anonymize.partition.links import (
     linked_division,
     require_links,
 )
+from halfmask.anonymize.partition.looks import Looks
 from halfmask.anonymize.partition.methods import (
     LINKS,
     Division,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
     from halfmask.anonymize.partition.task import PartitionTask
     from halfmask.kernels.divide import Demands
+    from halfmask.kernels.price import Rules
 
 PATIENCE = 60.0  # seconds where no time limit is stated
 _WHOLE = {"dbil": 120, "wcsd": 80, "diameter": 300, "split": 400}
@@ -138,12 +140,52 @@ def _improved(
 def optimum(
     task: PartitionTask, metric: str, deadline: float, known: NDArray[np.int64] | None = None
 ) -> Optimum:
-    """The optimum of one block, never worse than a ``known`` division."""
+    """The optimum of one block, never worse than a ``known`` division.
+
+    Raises:
+        UnsatisfiableError: no division was found that keeps the links.
+    """
+    if metric == "split":
+        return largest_split(instance_of(task, deadline), int(task.options.get("classes", 2)))
+    instance = instance_of(task, deadline)
+    if task.options.get("cannot_link") is None:
+        return _found(instance, _searched(task, instance, metric, known))
+    # Most divisions keep rows apart for a reader too, and are found sooner where all others count.
+    half = deadline - max(deadline - time.monotonic(), 0.0) / 2
+    first = _searched(task, replace(instance, deadline=half), metric, known)
+    some = first.value < instance.dearest
+    if not some and first.bound >= instance.dearest:
+        return _found(instance, first)
+    looks = Looks.of(task)
+    if some and looks.alike(first.ids) is None:
+        return first if first.gap == 0.0 else _searched(task, instance, metric, first.ids)
+    instance = replace(instance, looks=looks, rules=_beyond_rows(instance.rules))
+    seen = _found(instance, _searched(task, instance, metric, None))
+    return replace(seen, bound=max(seen.bound, first.bound)) if some else seen
+
+
+def _beyond_rows(rules: Rules) -> Rules:
+    """The same rules, by which no class is left out because two others would cost less.
+
+    Where looks count, the two may look like others, and the whole does not.
+    """
+    if not rules.plain:
+        return rules
+    d = rules.demands
+    anything = d._replace(
+        values=np.zeros((len(d.k), 1), np.int32),
+        l=np.ones((len(d.k), 1), np.int64),
+        t=np.ones((len(d.k), 1)),
+        shares=np.ones((1, 1)),
+    )
+    return rules._replace(demands=anything)
+
+
+def _searched(
+    task: PartitionTask, instance: Instance, metric: str, known: NDArray[np.int64] | None
+) -> Optimum:
     from halfmask.kernels import price
 
-    instance = instance_of(task, deadline)
-    if metric == "split":
-        return largest_split(instance, int(task.options.get("classes", 2)))
     linked = any(task.options.get(name) is not None for name in LINKS)
     if instance.rules.plain and not linked:
         starts = _starts(task) if known is None else [known, *_starts(task)]
@@ -154,16 +196,35 @@ def optimum(
             built = linked_division(instance, task.seed)
             starts = [] if built is None else [built]
     if metric == "diameter":
-        starts = starts or [smallest_sum(instance, price.DBIL, []).ids]
-        found = smallest_diameter(instance, starts, task.seed)
-    else:
-        found = smallest_sum(instance, {"dbil": price.DBIL, "wcsd": price.WCSD}[metric], starts)
-    if not (starts or found.value < instance.dearest) or not keeps_links(instance, found.ids):
+        if not starts:
+            first = smallest_sum(instance, price.DBIL, [])
+            if first.value >= instance.dearest:
+                return first
+            starts = [first.ids]
+        return smallest_diameter(instance, starts, task.seed)
+    return smallest_sum(instance, {"dbil": price.DBIL, "wcsd": price.WCSD}[metric], starts)
+
+
+def _found(instance: Instance, best: Optimum) -> Optimum:
+    """The same, where it gives every row a class.
+
+    Raises:
+        UnsatisfiableError: no division keeps every promise and every link, or none was found.
+    """
+    if best.value < instance.dearest and keeps_links(instance, best.ids):
+        return best
+    why = ""
+    if instance.looks is not None:
+        why = ": rows to keep apart would publish the same labels, one class to a reader"
+    if best.bound >= instance.dearest:
         raise UnsatisfiableError(
-            "No division was found that keeps every promise and every link.",
-            advice=["Link fewer rows, promise less, or give a longer time limit."],
+            f"No division keeps every promise and every link{why}.",
+            advice=["Link fewer rows, keep apart rows that differ more, or promise less."],
         )
-    return found
+    raise UnsatisfiableError(
+        f"No division that keeps every promise and every link was found in time{why}.",
+        advice=["Give a longer time limit, link fewer rows, or promise less."],
+    )
 
 
 def instance_of(task: PartitionTask, deadline: float) -> Instance:

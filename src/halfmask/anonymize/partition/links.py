@@ -19,12 +19,13 @@ from halfmask.table.columns import require_known
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from halfmask.anonymize.partition.looks import Looks
     from halfmask.anonymize.partition.optimum import Instance
     from halfmask.anonymize.partition.task import PartitionTask
 
     Ints = NDArray[np.int64]
 
-_TRIES = 200
+_TRIES, _LEAST = 200, 30  # at most, and whatever the time
 _SHARE = 0.25  # of the time that is left
 
 
@@ -45,7 +46,9 @@ def linked_codes(task: PartitionTask, option: str) -> Ints:
 
 
 def keeps_links(instance: Instance, ids: Ints) -> bool:
-    """Whether a division parts no bond and joins no rows that stand apart."""
+    """Whether a division parts no bond and joins no rows that stand apart, for a reader either."""
+    if instance.looks is not None and instance.looks.alike(ids) is not None:
+        return False
     together = np.equal.outer(ids, ids)
     if (together & (instance.far >= instance.apart)).any():
         return False
@@ -78,11 +81,13 @@ def linked_division(instance: Instance, seed: int | None) -> Ints | None:
     """A division that keeps demands and links; None where none was found."""
     random = np.random.default_rng(seed)
     until = time.monotonic() + min(_SHARE * instance.left, 15.0)
-    for _ in range(_TRIES):
+    for tries in range(_TRIES):
         found = _built(instance, random)
+        if found is not None and instance.looks is not None:
+            found = _told_apart(instance, instance.looks, found)
         if found is not None:
             return found
-        if time.monotonic() > until:
+        if tries >= _LEAST and time.monotonic() > until:
             break
     return None
 
@@ -123,6 +128,29 @@ def _built(instance: Instance, random: np.random.Generator) -> Ints | None:
     ids = np.empty(len(instance), dtype=np.int64)
     for number, members in enumerate(classes):
         ids[members] = number
+    return ids
+
+
+def _told_apart(instance: Instance, looks: Looks, ids: Ints) -> Ints | None:
+    """Merge classes that look alike and may not with near ones, until they look different.
+
+    Two classes that meet what their rows demand do so together as well.
+    """
+    while (alike := looks.alike(ids)) is not None:
+        best: tuple[float, int, int] | None = None
+        for one in alike:
+            mine = np.flatnonzero(ids == one)
+            for other in np.unique(ids[ids != one]).tolist():
+                rows = np.flatnonzero(ids == other)
+                if not _may_join(instance, np.concatenate((mine, rows))):
+                    continue
+                near = float(instance.far[np.ix_(mine, rows)].mean())
+                if best is None or near < best[0]:
+                    best = near, one, other
+        if best is None:
+            return None
+        ids = np.where(ids == best[2], best[1], ids)
+        ids = np.unique(ids, return_inverse=True)[1].reshape(-1)
     return ids
 
 

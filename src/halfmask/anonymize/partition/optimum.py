@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from halfmask.anonymize.partition.looks import Looks
     from halfmask.kernels.price import Rules
 
 
@@ -50,12 +51,14 @@ class Instance:
         rules: what each row demands, and which rows stand together.
         deadline: when to stop, as ``time.monotonic`` counts.
         apart: more than any class may cost.
+        looks: which classes a reader takes for one; None: that does not count.
     """
 
     far: NDArray[np.float64]
     rules: Rules
     deadline: float = np.inf
     apart: float = np.inf
+    looks: Looks | None = None
 
     def __len__(self) -> int:
         return len(self.k)
@@ -197,15 +200,24 @@ class ClassPool:
             return None
         return float(result.fun), np.asarray(result.eqlin.marginals)
 
-    def choose(self, seconds: float) -> tuple[NDArray[np.int64] | None, float, float]:
-        """The best whole classes among these: each row's class, their cost, and a lower bound."""
+    def choose(
+        self, seconds: float, looks: Looks | None
+    ) -> tuple[NDArray[np.int64] | None, float, float]:
+        """The best whole classes among these: each row's class, their cost, and a lower bound.
+
+        Of classes that ``looks`` takes for one, no two are chosen that hold rows to keep apart.
+        """
         from scipy.optimize import Bounds, LinearConstraint, milp
 
+        constraints = [LinearConstraint(self.matrix(), 1, 1)]
+        exclusive = None if looks is None else looks.exclusive(self.members)
+        if exclusive is not None:
+            constraints.append(LinearConstraint(exclusive, -np.inf, 1))
         result = milp(
             np.array(self.costs),
             integrality=np.ones(len(self)),
             bounds=Bounds(0, 1),
-            constraints=LinearConstraint(self.matrix(), 1, 1),
+            constraints=constraints,
             options={"time_limit": seconds, "mip_rel_gap": 0.0},
         )
         bound = getattr(result, "mip_dual_bound", None)
@@ -247,11 +259,12 @@ def smallest_sum(instance: Instance, kind: int, starts: list[NDArray[np.int64]])
 
 
 def _each_alone(instance: Instance, columns: ClassPool) -> tuple[NDArray[np.int64], float]:
-    """A class for each row, dear where the row may not stand alone."""
+    """A class for each row, dear where the row may not stand alone, all where some look alike."""
     n = len(instance)
     costs = np.where(instance.alone(), 0.0, instance.dearest)
     columns.add(np.arange(n), np.arange(n + 1), costs)
-    return np.arange(n), float(costs.sum())
+    alike = instance.looks is not None and instance.looks.alike(np.arange(n)) is not None
+    return np.arange(n), float(costs.sum()) + alike * instance.dearest
 
 
 def total_cost(instance: Instance, kind: int, ids: NDArray[np.int64]) -> float:
@@ -366,7 +379,9 @@ def _chosen(
     paid, count = float(prices.sum()), _FEW
     while value - bound > _EPS and not instance.over:
         some, every = columns.below(prices, value - paid + _EPS, count)
-        ids, cost, lower = some.choose(instance.left if every else min(instance.left, 10.0))
+        ids, cost, lower = some.choose(
+            instance.left if every else min(instance.left, 10.0), instance.looks
+        )
         before = value
         if ids is not None and cost < value - _EPS:
             best, value = ids, cost
@@ -587,7 +602,7 @@ def _covered(instance: Instance, limit: float) -> tuple[NDArray[np.int64] | None
             return None, False
     for count in (_FEW, _NEAREST):  # small classes fit together most easily
         some, every = columns.smallest(count)
-        ids, cost, _ = some.choose(min(instance.left, 10.0))
+        ids, cost, _ = some.choose(min(instance.left, 10.0), instance.looks)
         if ids is not None and cost < _EPS:
             return ids, False
         if every or instance.over:
@@ -613,5 +628,5 @@ def _among_all(instance: Instance, limit: float) -> tuple[NDArray[np.int64] | No
         return None, False
     columns = ClassPool(len(instance))
     columns.add(rows, starts, costs)
-    ids, _, bound = columns.choose(instance.left)
+    ids, _, bound = columns.choose(instance.left, instance.looks)
     return ids, ids is None and bound == np.inf

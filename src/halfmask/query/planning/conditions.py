@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 MOST_DEGREE = 2
+RANKED = ("min", "max", "median")  # they show somebody's place in an order
 # With (x + 1e20) - 1e20 a float is cut off: numbers so far apart make a step of any sum.
 MOST_SPREAD = 1e9
 
@@ -124,7 +125,9 @@ class Conditions:
         shape = walk.shape(argument)
         curved = 2 * shape.degree if kind.startswith(("var", "stddev")) else shape.degree
         mixed = shape.crossed or (curved > shape.degree and len(shape.columns) > 1)
-        if curved > MOST_DEGREE or mixed or walk.spread > MOST_SPREAD:
+        # The least of (x - 2000) * (x - 2000) is of whoever stands nearest: a choice.
+        turned = kind in RANKED and (shape.degree > 1 or len(shape.columns) > 1)
+        if curved > MOST_DEGREE or mixed or turned or walk.spread > MOST_SPREAD:
             walk.keep(sorted(shape.columns, key=lambda c: c.sql()))
         if len(_columns(argument)) > 1:
             # Where one of them is missing, the row drops out of this figure and of no other.

@@ -34,12 +34,12 @@ _PER_ROW_ONLY = (
 _GROUPED = (
     "grouping inside FROM is refused, per person too: k and l are counted on the rows of the "
     "table, and a figure made before that hides whose rows and how many values are in it. Group "
-    "in the outer query; to add up each person's rows first, make a table or view with one row "
+    "in the outer query; to add up each person's rows first, make a table with one row "
     "per person, declare its columns and ask that."
 )
 _JOINED = (
     "a query can stand in FROM, not in JOIN: join the table itself and filter in WHERE. What is "
-    "grouped first belongs in a table or view of its own, with declared columns."
+    "grouped first belongs in a table of its own, with declared columns."
 )
 
 

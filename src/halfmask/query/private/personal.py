@@ -17,9 +17,9 @@ from halfmask.dp.budget import Approximate, Pure, budget
 from halfmask.dp.ledger import table_identity
 from halfmask.dp.personal import (
     BY_PERSON,
-    IGNORED,
     NOBODY,
     EpsilonLevels,
+    ignored_words,
     levels_in_force,
     personal_costs,
     require_quiet,
@@ -49,14 +49,14 @@ class Audience:
         levels: the public levels of demand; None where nobody states one, or they are set aside.
         costs: per level what its people pay; 0: they are left out.
         apart: whether each level is measured with noise of its own.
-        ignored: whether demands are set aside.
+        ignored: what is said where demands are set aside, else nothing.
     """
 
     promise: Pure | Approximate
     levels: EpsilonLevels | None = None
     costs: tuple[Fraction, ...] = ()
     apart: bool = False
-    ignored: bool = False
+    ignored: str = ""
 
     @property
     def read(self) -> tuple[int, ...]:
@@ -133,7 +133,7 @@ class Audience:
     def notes(self) -> tuple[str, ...]:
         """The same in words."""
         if self.ignored:
-            return (IGNORED,)
+            return (self.ignored,)
         if self.levels is None:
             return ()
         if not self.apart:
@@ -165,7 +165,7 @@ def audience(
     """Who can be read: at ``promise``, or where it is None at everybody's own epsilon."""
     source = plan.scope.tables[plan.scope.main]
     levels = levels_in_force(source.schema, demands)
-    ignored = demands == "ignore"
+    ignored = ignored_words(source.schema) if demands == "ignore" else ""
     part = None if accountant is None else plan.parts.get(accountant.partition)
     if promise is not None:
         require_quiet(source.schema, promise.epsilon, demands)

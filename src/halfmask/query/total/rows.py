@@ -113,7 +113,7 @@ class TotalRows:
 
     def state(self, state: AggregateState) -> AggregateState:
         """A part of an aggregate in total form."""
-        total = self._shown if state.kind in ("min", "max") else self
+        total = self._ordered if state.kind in ("min", "max") else self
         found = replace(state, expression=total(state.expression))
         if state.kind != "sum":
             return found
@@ -190,10 +190,23 @@ class TotalRows:
                 self.scope.text,
                 node,
                 "intervals, lists and types of the database's own are not read here, nor texts "
-                "that are equal without being the same: make a view that CASTs the column to TEXT "
+                "that are equal without being the same: make a table that CASTs the column to TEXT "
                 'COLLATE "C" or to DOUBLE, or prepare it beforehand.',
             )
         return self(node)
+
+    def _ordered(self, node: exp.Expr) -> exp.Expr:
+        """The same, of values that are ordered alike everywhere: listed texts as texts."""
+        shown = self._shown(node)
+        if self.of(node).kind == "text" and any(map(self._is_listed, node.find_all(exp.Column))):
+            return conversions.in_brackets(shown, "text")
+        return shown
+
+    def _is_listed(self, column: exp.Column) -> bool:
+        import pyarrow as pa
+
+        source = self.scope.tables[column.text("table") or self.scope.main]
+        return bool(pa.types.is_dictionary(source.columns[column.name]))
 
     def _wanted(self, node: exp.Expr, found: Typed, kinds: Sequence[str], words: str) -> Typed:
         if found.kind not in (*kinds, "null"):
