@@ -66,6 +66,7 @@ def test_hierarchies_are_written_as_arx_reads_them(iris, tmp_path):
     ("given", "kind"),
     [
         ({"dimensions": 3}, ParameterError),
+        ({"criterion": "khiops"}, ParameterError),
         ({"parts": 0}, ParameterError),
         ({"sizes": 3}, ParameterError),
         ({"variables": ["species"]}, ParameterError),

@@ -309,6 +309,8 @@ def optimize_grid(
     Returns the best grid found (the proven best where so few grids are possible that all can be
     tried); the null grid where the variables tell nothing of each other.
     """
+    if criterion not in ("published", "khiops11"):
+        raise ParameterError("criterion", criterion, "published or khiops11")
     if rounds < 0:
         raise ParameterError("rounds", rounds, "0 or more")
     if time_limit is not None and time_limit <= 0:

@@ -153,7 +153,8 @@ class _Tally(NamedTuple):
     Attributes:
         part: the part of each value; changed in place.
         weight: the observations of each value.
-        inside: (cells, parts) the counts of values that have a part; ``logs`` of one more.
+        inside: (cells, parts) the counts of values that have a part; ``logs`` of one more, which
+            ``log`` gives per count.
         total: per part, its count; ``held`` its values.
         gain: per part, what the value that is looked at would bring.
         joined: per part, what a value of ``asked`` observations adds to it; -1: not known.
@@ -163,6 +164,7 @@ class _Tally(NamedTuple):
     weight: NDArray[np.int64]
     inside: NDArray[np.int64]
     logs: NDArray[np.float64]
+    log: NDArray[np.float64]
     total: NDArray[np.int64]
     held: NDArray[np.int64]
     gain: NDArray[np.float64]
@@ -181,7 +183,9 @@ def _tally(values: ValueCounts, part: NDArray[np.int32], room: int) -> _Tally:
     known = placed[owner]
     np.add.at(inside, (values.cells[known], part[owner[known]]), values.counts[known])
     logs, gain, joined = np.empty(inside.shape), np.empty(room), np.empty(room)
-    return _Tally(part, weight, inside, logs, total, held, gain, joined, np.full(room, -1))
+    most = int(np.bincount(values.cells, values.counts, 1).max())
+    log, asked = np.empty(most + 1), np.full(room, -1)
+    return _Tally(part, weight, inside, logs, log, total, held, gain, joined, asked)
 
 
 @bare
@@ -199,9 +203,11 @@ def _join_cost(w: int, count: int, held: int, lf: NDArray[np.float64]) -> Any:
 @bare
 def _fill_logs(tally: Any, parts: int) -> None:
     """Log(inside + 1): what one more observation brings."""
+    for n in range(len(tally.log)):
+        tally.log[n] = np.log(n + 1.0)
     for c in range(len(tally.inside)):
         for j in range(parts):
-            tally.logs[c, j] = np.log(tally.inside[c, j] + 1.0)
+            tally.logs[c, j] = tally.log[tally.inside[c, j]]
 
 
 @bare
@@ -221,12 +227,25 @@ def _gains(values: Any, v: int, tally: Any, parts: int, lf: Any) -> None:
 
 
 @bare
+def _gain_at_home(values: Any, v: int, tally: Any, a: int, lf: Any) -> float:
+    """What ``gain`` would be in the part ``a`` that value ``v`` is in, had it been taken out."""
+    inside, gain = tally.inside, 0.0
+    for e in range(values.starts[v], values.starts[v + 1]):
+        c, n = values.cells[e], values.counts[e]
+        if n == 1:
+            gain += tally.log[inside[c, a] - 1]
+        else:
+            gain += lf[inside[c, a]] - lf[inside[c, a] - n]
+    return gain
+
+
+@bare
 def _put(values: Any, v: int, tally: Any, j: int, sign: int) -> None:
     """Add the observations of value ``v`` to a part, or take them out of it."""
     for e in range(values.starts[v], values.starts[v + 1]):
         c = values.cells[e]
         tally.inside[c, j] += sign * values.counts[e]
-        tally.logs[c, j] = np.log(tally.inside[c, j] + 1.0)
+        tally.logs[c, j] = tally.log[tally.inside[c, j]]
 
 
 @bare
@@ -383,8 +402,8 @@ def _anneal(
             held[a] -= 1
             total[a] -= w
             asked[a] = -1
-            _put(values, v, tally, a, -1)
             _gains(values, v, tally, parts, lf)
+            gain[a] = _gain_at_home(values, v, tally, a, lf)
             top = -np.inf
             for j in range(parts):
                 if asked[j] != w:
@@ -410,8 +429,11 @@ def _anneal(
             held[b] += 1
             total[b] += w
             asked[b] = -1
+            if a == b:
+                continue
+            _put(values, v, tally, a, -1)
             _put(values, v, tally, b, 1)
-            if held[a] == 0 and a != b:
+            if held[a] == 0:
                 parts = _closed(tally, a, parts)
                 asked[a] = -1
     return parts

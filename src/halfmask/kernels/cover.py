@@ -338,7 +338,7 @@ def _after(values: Any, low: int, high: int, value: int) -> int:
 
 
 def _all_pairs(c: Columns, found: Found, _: int = 0) -> None:
-    """What ``covering`` does, by looking at all pairs at once."""
+    """What ``_covering`` does, by looking at all pairs at once."""
     inside = np.ones((c.labels.shape[1], c.leaves.shape[1]), dtype=bool)
     for column, leaves in enumerate(c.leaves):
         inside &= c.low[column][:, None] <= leaves
@@ -347,7 +347,26 @@ def _all_pairs(c: Columns, found: Found, _: int = 0) -> None:
             at = c.label_at[column] + label
             held = np.isin(leaves, c.covered[c.starts[at] : c.starts[at + 1]])
             inside[c.labels[column] == label] &= held
-    over, under = np.nonzero(inside)
+    _keep(found, *np.nonzero(inside))
+
+
+def _alone(c: Columns, found: Found) -> None:
+    """The same where every label covers one leaf: what covers a tuple of leaves equals it."""
+    count = c.leaves.shape[1]
+    ids = np.zeros(count + c.low.shape[1], dtype=np.int64)
+    for leaves, held in zip(c.leaves, c.low, strict=True):
+        ids *= max(int(leaves.max(initial=0)), int(held.max(initial=0))) + 1
+        ids += np.concatenate([leaves, held])
+        ids = np.unique(ids, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    place = np.full(len(ids), -1)
+    place[ids[:count]] = np.arange(count)
+    under = place[ids[count:]]
+    over = np.flatnonzero(under >= 0)
+    _keep(found, over, under[over])
+
+
+def _keep(found: Found, over: NDArray[np.int64], under: NDArray[np.int64]) -> None:
+    """Take in which released tuples stand over which tuples of leaves."""
     np.add.at(found.mass, under, found.weights[over])
     if len(found.ranks):
         none = np.iinfo(np.int64).max
@@ -368,7 +387,12 @@ def _pairs(c: Columns, *_: Any) -> int:
 
 
 _MATRIX, _COMPARED = 4_000_000, 600_000_000  # a matrix of pairs; cells before compiling pays
-covering: Any = Sparing(_covering, _pairs, _COMPARED, _all_pairs)
+_ranged: Any = Sparing(_covering, _pairs, _COMPARED, _all_pairs)
+
+
+def covering(c: Columns, found: Found) -> None:
+    """Find for each tuple of leaves the released tuples that cover it."""
+    (_alone if np.array_equal(c.low, c.high) else _ranged)(c, found)
 
 
 class Meeting(NamedTuple):

@@ -322,9 +322,9 @@ def propensity(
     with quiet():
         fitted = LogisticRegression(max_iter=100).fit(x, y)
         squares = (fitted.predict_proba(x)[:, 1] - 0.5) ** 2
+        rank = int(np.linalg.matrix_rank(x - x.mean(axis=0)))
     value = float(squares.mean())
     spread = 1.96 * float(squares.std(ddof=1)) / math.sqrt(len(squares))
-    rank = int(np.linalg.matrix_rank(x - x.mean(axis=0)))
     expected = rank * 0.125 / len(y)  # (k - 1) (1 - c)^2 c / N with c = 1/2
     found = Estimate(value, max(0.0, value - spread), value + spread, len(y))
     return found, value / expected if expected else None
