@@ -213,9 +213,9 @@ def test_drawn_figures_are_near_and_say_what_they_rest_on(tmp_path):
         pairs = [(one.attack, two.attack), (one.control, two.control)]
         for left, right in pairs[: 1 if one.control is None else 2]:
             assert right.n == left.n
-            # Other people are drawn: 95% intervals of two draws may lie apart, by a little.
-            assert right.low <= left.high + 0.1
-            assert left.low <= right.high + 0.1
+            # Other people are drawn: twice the half-widths of both 95% intervals is 4 deviations.
+            widths = [(one.high - one.low) / 2 for one in (left, right)]
+            assert abs(left.value - right.value) <= 2 * math.hypot(*widths)
     for name in ("distance", "second", "assignment", "probabilistic"):
         left, right = getattr(read.linkage, name), getattr(found.linkage, name)
         assert right.low <= left.high

@@ -44,14 +44,28 @@ def test_the_largest_p_that_anybody_states_holds(own, shown, engine):
     assert sums(own, engine) == shown
 
 
-def test_rows_of_a_database_and_conditions_do_not_matter(tmp_path):
-    path = str(tmp_path / "people.duckdb")
+@pytest.mark.parametrize("listed", [True, False])
+def test_rows_of_a_database_and_conditions_do_not_matter(tmp_path, listed):
+    path, name = str(tmp_path / "people.duckdb"), 'Odd"Name'
     with duckdb.connect(path) as connection:
         given = rows([*[None] * 7, 38.0])  # noqa: F841 - read by name
-        connection.execute("CREATE TABLE people AS SELECT * FROM given")
-    sql = SQL.replace("GROUP", "WHERE city = 'a' GROUP")
-    answer = hm.query(path, sql, schema={"people": SCHEMA}).to_arrow()
-    assert answer["s"].to_pylist() == [None]
+        connection.execute('CREATE TABLE "Odd""Name" AS SELECT * FROM given')
+    sql = SQL.replace("GROUP", "WHERE city = 'a' GROUP").replace("people", '"Odd""Name"')
+    which = {"schema": SCHEMA, "tables": [name]} if listed else {"schema": {name: SCHEMA}}
+    assert hm.query(path, sql, **which).to_arrow()["s"].to_pylist() == [None]
+
+
+def test_decimals_beyond_all_doubles_let_no_sum_leave(postgres):
+    import psycopg
+
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS owners")
+        connection.execute("CREATE TABLE owners (city text, pay int, own_p numeric)")
+        for city, pay in zip("aaaabbbb", PAY, strict=True):
+            connection.execute("INSERT INTO owners VALUES (%s, %s, 1e400)", (city, pay))
+    sql = SQL.replace("people", "owners")
+    answer = hm.query(postgres, sql, schema={"owners": SCHEMA}).to_arrow()
+    assert answer["s"].to_pylist() == [None, None]
 
 
 def test_the_column_is_no_answer():

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
+from effort import THOROUGH
 
 from halfmask.dp.budget import Pure
 from halfmask.errors import ParameterError
@@ -107,7 +108,7 @@ def test_adult_at_a_tenth_beats_the_histogram_and_privbayes(data) -> None:
 
     def errors(learn) -> np.ndarray:
         found = []
-        for seed in range(3):
+        for seed in range(12 if THOROUGH else 3):
             allowance = Accountant(Pure("0.1")).allow(Pure("0.1"), "test")
             model = learn(guarded_rows(table, known, allowance), ordered=["age"])
             drawn = cells(model.draw(model.rows, np.random.default_rng(seed)))
@@ -118,8 +119,9 @@ def test_adult_at_a_tenth_beats_the_histogram_and_privbayes(data) -> None:
 
     ours = errors(dp_cocluster.learn)
     assert ours[0] < 0.35
-    # Of means of three runs: counts beside PrivBayes' are .5 to 1.1 times as far off, by chance.
-    for other, counts in ((private.learn_histogram, 0.5), (privbayes.learn, 1.5)):
+    # Means of three runs are .5 to 1.1 times as far off in counts as PrivBayes': .7 in many runs.
+    most = 1 if THOROUGH else 1.5
+    for other, counts in ((private.learn_histogram, 0.5), (privbayes.learn, most)):
         theirs = errors(other)
         assert ours[0] < theirs[0]
         assert ours[1] < counts * theirs[1]

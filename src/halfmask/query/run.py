@@ -325,6 +325,8 @@ class Session:
         from sqlglot import exp
 
         from halfmask.engines.request import kind_of
+        from halfmask.engines.sql import table_node
+        from halfmask.query.total.conversions import bounded_numeric
 
         name = rule.own_p
         if name is None:
@@ -340,8 +342,10 @@ class Session:
                 or kind_of(kind) not in ("integer", "decimal", "float")
             ):
                 continue
-            asked = exp.Max(this=exp.cast(exp.column(name, quoted=True), "double"))
-            rows = exp.Select().select(exp.alias_(asked, "p")).from_(exp.to_table(place))
+            column = exp.column(name, quoted=True)
+            exact = kind_of(kind) == "decimal"  # PostgreSQL's may be beyond all doubles
+            asked = exp.Max(this=bounded_numeric(column) if exact else exp.cast(column, "double"))
+            rows = exp.Select().select(exp.alias_(asked, "p")).from_(table_node(found.name))
             stated += self.engine.run(rows)["p"].to_pylist()
             break
         else:
