@@ -547,7 +547,8 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 def _require_name(table: str | None) -> str:
     if not table:
-        raise ParameterError("table", table, "the name of the table to write in the database")
+        told = "the name of the table to write in the database (--output-table)"
+        raise ParameterError("table", table, told)
     return table
 
 
