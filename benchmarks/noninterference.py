@@ -52,7 +52,7 @@ from interference import (
     compare_world,
 )
 
-from halfmask.engines.duckdb import _database
+from halfmask.engines.duckdb.engine import _database
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any
 
 import halfmask as hm
 from halfmask.anonymize import run
-from halfmask.engines import aside
-from halfmask.engines.scratch import connect_within
-from halfmask.engines.tuples import MOST
+from halfmask.engines import staging
+from halfmask.engines.counting.tuples import MOST
+from halfmask.engines.duckdb.engine import connect_within
 from halfmask.release import stored_entries
 from halfmask.release.doors import written
 from halfmask.release.seal import seal
@@ -94,7 +94,7 @@ def _stages() -> Iterator[list[tuple[str, float]]]:
         note("searched")
         return seal(candidate)
 
-    for module in (stored_entries, aside, written):
+    for module in (stored_entries, staging, written):
         module.reach = note  # type: ignore[attr-defined]
     run.seal = sealed  # type: ignore[attr-defined]
     yield found

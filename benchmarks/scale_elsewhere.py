@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import halfmask as hm
-from halfmask.engines import aside
+from halfmask.engines import staging
 from halfmask.engines.postgres import copy_batches
 from halfmask.release import stored_entries
 from halfmask.release.doors import written
@@ -53,7 +53,7 @@ def release(table: hm.Table, method: str, target: tuple[str, str | None], unit: 
         if at_point is not None:
             at_point(point)
 
-    watched = {module: module.reach for module in (stored_entries, aside, written)}
+    watched = {module: module.reach for module in (stored_entries, staging, written)}
     try:
         for module in watched:
             module.reach = note

@@ -3,17 +3,29 @@
 What holds originals, keys, spendings or who took part is made so that no other user of the machine
 ever sees a byte of it, and is tightened where an earlier hand left it open. Files that take the
 place of others as a whole are ``release.files.private_file``, which begins here too.
+
+What engines write on their way stands in folders that go with the process. A killed process cannot
+take its folders away: each is locked while it is used, and who makes the next one removes those
+that nobody holds any more.
 """
 
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+import shutil
+import tempfile
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from halfmask.errors import InputError, usable_path
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 OTHERS = 0o077
+TEMPORARY = "halfmask-rows-"  # how temporary folders are called
+_LOCK = "lock"
 _BESIDE = ("", "-wal", "-shm", "-journal")  # SQLite's own files get the rights of their database
 
 
@@ -99,3 +111,50 @@ def private_folder(path: str | os.PathLike[str]) -> Path:
 def is_listable(folder: Path) -> bool:
     """Whether others can see what files a folder holds."""
     return bool(folder.stat().st_mode & 0o044)
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder of this process in the temporary folder, which goes when the body ends."""
+    _remove_abandoned()
+    place = Path(tempfile.mkdtemp(prefix=TEMPORARY))
+    try:
+        held = _lock(place)
+        try:
+            yield place
+        finally:
+            if held is not None:
+                os.close(held)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _lock(place: Path) -> int | None:
+    """Hold a folder; it is seen to be held from the moment that its lock is there."""
+    try:
+        import fcntl
+    except ImportError:  # not on Windows, where nothing is removed either
+        return None
+    fresh = place / "locking"
+    held = os.open(fresh, os.O_CREAT | os.O_RDWR, 0o600)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    fresh.rename(place / _LOCK)
+    return held
+
+
+def _remove_abandoned() -> None:
+    """Remove folders whose process is gone; those of others, or without a lock, stay."""
+    try:
+        import fcntl
+    except ImportError:
+        return
+    for place in Path(tempfile.gettempdir()).glob(TEMPORARY + "*"):
+        with suppress(OSError):
+            if place.is_symlink() or place.stat().st_uid != os.getuid():
+                continue
+            held = os.open(place / _LOCK, os.O_RDWR | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(place, ignore_errors=True)
+            finally:
+                os.close(held)

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from tests.protocol.town import Town, row
 
-from halfmask.engines.duckdb import DuckDB
+from halfmask.engines.duckdb.engine import DuckDB
 from halfmask.errors import ProtocolError, UnsupportedQueryError
 from halfmask.protocol import layout
 from halfmask.protocol.blueprint import blueprint

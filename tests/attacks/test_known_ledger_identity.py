@@ -137,7 +137,7 @@ def test_an_epsilon_beyond_all_sense_leaves_its_person_out(odd: float) -> None:
 
 @pytest.mark.parametrize("odd", [2.0**53 + 2, 1e18])
 def test_an_epsilon_beyond_all_sense_in_a_database_leaves_its_person_out(odd: float) -> None:
-    from halfmask.engines.duckdb import DuckDB
+    from halfmask.engines.duckdb.engine import DuckDB
 
     rows = {**PEOPLE, "own": [1.0] * 30 + [odd] * 30, "sex": ["f"] * 30 + ["m"] * 30}
     schema = hm.Schema.from_dict({**SCHEMA, "policy": {"epsilon": "own"}})

@@ -14,7 +14,7 @@ import pytest
 from tests.attacks.conftest import AGE, SALARY, SCHEMA, Asker, make_rows
 
 import halfmask as hm
-from halfmask.engines.duckdb import DuckDB
+from halfmask.engines.duckdb.engine import DuckDB
 from halfmask.engines.postgres import Postgres
 from halfmask.engines.reference import Reference
 from halfmask.errors import SchemaError

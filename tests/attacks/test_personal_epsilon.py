@@ -120,7 +120,7 @@ ODD = {
 
 def test_whether_a_noisy_query_fails_depends_on_no_demand() -> None:
     """A database holds whatever people wrote; rows of one person may say different things."""
-    from halfmask.engines.duckdb import DuckDB
+    from halfmask.engines.duckdb.engine import DuckDB
 
     schema = hm.Schema.from_dict(
         {**SCHEMA, "table": {"person": "id"}, "columns": {"id": "identifier", **SCHEMA["columns"]}}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from halfmask.engines.duckdb import DuckDB
+from halfmask.engines.duckdb.engine import DuckDB
 from halfmask.engines.postgres import Postgres
 from halfmask.engines.spark import Spark
 

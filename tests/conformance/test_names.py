@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 import halfmask as hm
-from halfmask.engines.stored import list_values
-from halfmask.engines.tuples import group_tuples
+from halfmask.engines.counting.columns import list_values
+from halfmask.engines.counting.tuples import group_tuples
 
 if TYPE_CHECKING:
     from halfmask.engines.request import Engine

@@ -13,7 +13,7 @@ import pytest
 from sqlglot import exp
 
 import halfmask as hm
-from halfmask.engines import evaluate
+from halfmask.engines.expressions import evaluate_row
 from halfmask.engines.reference import Reference
 from halfmask.query.parse import parse
 from halfmask.query.planning.guarantee import plan_guarantee
@@ -127,10 +127,7 @@ def by_reference(expressions: tuple[str, ...]) -> list[list[Any]]:
     """The same by the plain engine, for all others once."""
     reference = Reference(TABLES)
     rows = list(reference._rows(total(reference, expressions[:1])[0][0]))
-    return [
-        [evaluate.evaluate_row(node, row) for row in rows]
-        for _, node in total(reference, expressions)
-    ]
+    return [[evaluate_row(node, row) for row in rows] for _, node in total(reference, expressions)]
 
 
 def same(left: Any, right: Any) -> bool:

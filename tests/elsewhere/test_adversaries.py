@@ -17,15 +17,15 @@ from effort import THOROUGH
 from places import MODELS, people, stored
 
 import halfmask as hm
-from halfmask.engines.duckdb import DuckDB
-from halfmask.engines.scratch import PREFIX, scratch_folder
+from halfmask.engines.duckdb.engine import DuckDB
+from halfmask.ownership import TEMPORARY, temporary_folder
 from halfmask.release.doors import written
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from halfmask.engines.aside import Labeling
+    from halfmask.engines.staging import Labeling
 
 SETTINGS: dict[str, Any] = {"method": "optimal", "suppression": 0.05}
 
@@ -126,7 +126,8 @@ def test_rows_that_change_while_they_are_read_are_refused(
 _KILLED = """
 import os, signal, sys
 import halfmask as hm
-from halfmask.engines import aside, postgres
+from halfmask.engines import staging
+from halfmask.engines import postgres
 from halfmask.release import record, stored_entries
 from halfmask.release.doors import written
 from places import MODELS, SCHEMA
@@ -135,7 +136,7 @@ def reach(point):
     if point == sys.argv[2]:
         os.kill(os.getpid(), signal.SIGKILL)
 
-for module in (aside, postgres, record, written, stored_entries):
+for module in (staging, postgres, record, written, stored_entries):
     module.reach = reach
 table = hm.read(sys.argv[1] + "/people.parquet", SCHEMA, engine="duckdb", memory_limit="200MB")
 release = hm.anonymize(table, *MODELS, method="optimal", suppression=0.05)
@@ -174,8 +175,8 @@ def test_a_killed_process_leaves_nothing_that_looks_like_a_release(
         hm.read(f"{tmp_path}/{target}")
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
     assert list(scratch.rglob("rows.parquet"))  # the next process takes away what nobody holds
-    with scratch_folder() as held, scratch_folder() as other:
-        assert {held, other} == set(scratch.glob(PREFIX + "*"))
+    with temporary_folder() as held, temporary_folder() as other:
+        assert {held, other} == set(scratch.glob(TEMPORARY + "*"))
 
 
 def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 from places import people, stored
 
 import halfmask as hm
-from halfmask.engines import columns
+from halfmask.engines.counting import columns
 from halfmask.table.read import read_rows
 
 if TYPE_CHECKING:

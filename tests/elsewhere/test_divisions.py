@@ -13,7 +13,7 @@ from effort import turn
 from places import FIGURES, MODELS, SCHEMA, multiset, people, stored
 
 import halfmask as hm
-from halfmask.engines.aside import Labeling
+from halfmask.engines.staging import Labeling
 from halfmask.release.doors import written
 
 if TYPE_CHECKING:

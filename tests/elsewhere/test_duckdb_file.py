@@ -13,7 +13,7 @@ import pytest
 from places import MODELS, SCHEMA, multiset, people, stored
 
 import halfmask as hm
-from halfmask.engines import duckdb_file
+from halfmask.engines.duckdb import publication as duckdb_file
 from halfmask.release import record
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def test_other_rows_that_arrive_are_not_published(
 _KILLED = """
 import os, sys
 import halfmask as hm
-from halfmask.engines import duckdb_file
+from halfmask.engines.duckdb import publication as duckdb_file
 sys.path.insert(0, sys.argv[3])
 from places import MODELS, SCHEMA, people
 release = hm.anonymize(hm.read(people(), SCHEMA), *MODELS, method="local", suppression=0.05)

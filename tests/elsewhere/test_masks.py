@@ -11,7 +11,7 @@ import pytest
 from places import SCHEMA, load, people, stored
 
 import halfmask as hm
-from halfmask.engines import aside
+from halfmask.engines import staging
 from halfmask.masking.coding import Round
 
 if TYPE_CHECKING:
@@ -147,14 +147,14 @@ def test_another_value_than_was_masked_does_not_leave(
 ) -> None:
     """The engine is not trusted: it writes one cell otherwise, or a column that nobody read."""
     there = stored(tmp_path, people(), PLAIN)
-    rows = aside.Labeling.rows
+    rows = staging.Labeling.rows
 
     def other(column: str) -> Callable[..., str]:
-        def write(self: aside.Labeling, table: str) -> str:
+        def write(self: staging.Labeling, table: str) -> str:
             query = rows(self, table)
             if table == "rows_" and not found:
                 found.append(query)
-                name = aside.quoted(column)
+                name = staging.quoted(column)
                 return f"SELECT * REPLACE ({name} + 1 AS {name}) FROM ({query}) q"  # noqa: S608
             return query
 
@@ -162,7 +162,7 @@ def test_another_value_than_was_masked_does_not_leave(
 
     for column in ("age", "pay"):
         found: list[str] = []
-        monkeypatch.setattr(aside.Labeling, "rows", other(column))
+        monkeypatch.setattr(staging.Labeling, "rows", other(column))
         with pytest.raises(hm.errors.InternalError, match="nothing was released"):
             hm.mask(there, "round age base=5", seed=1)
         assert found

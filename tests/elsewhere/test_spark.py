@@ -11,7 +11,7 @@ from places import MODELS, SCHEMA, multiset, people, same
 
 import halfmask as hm
 from halfmask.cli.main import run
-from halfmask.engines import aside
+from halfmask.engines import staging
 from halfmask.engines.spark import Spark
 from halfmask.release import record
 
@@ -45,7 +45,7 @@ def blocks(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
         if point == "written aside":
             found.extend(tmp_path.glob("blocks/*/rdd-*/part-*"))
 
-    monkeypatch.setattr(aside, "reach", look)
+    monkeypatch.setattr(staging, "reach", look)
     context.setCheckpointDir(str(tmp_path / "blocks"))
     yield found
     context._jsc.sc().setCheckpointDir(None)

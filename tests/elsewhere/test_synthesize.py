@@ -13,8 +13,8 @@ from places import stored
 import halfmask as hm
 from halfmask.dp.domain import public_domains
 from halfmask.dp.views import coding_of
-from halfmask.engines import codes
-from halfmask.engines.codes import count_codes
+from halfmask.engines.counting import coded_tuples
+from halfmask.engines.counting.coded_tuples import count_codes
 from halfmask.engines.stored import Storage
 from halfmask.synthesize import private
 
@@ -84,7 +84,7 @@ def test_every_engine_codes_rows_by_the_public_rule(place: Callable[..., hm.Tabl
 def test_numbers_of_very_many_values_are_cut_by_the_query(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(codes, "VALUES", 5)
+    monkeypatch.setattr(coded_tuples, "VALUES", 5)
     table = stored(tmp_path, rows(), SCHEMA)
     assert counted(table) == by_hand()
     made = hm.synthesize(table, "marginals", epsilon=1, domains=DOMAINS, rows=50)

@@ -14,8 +14,8 @@ import pytest
 from scipy.stats import entropy
 
 import halfmask as hm
+from halfmask.engines.counting.tuples import count_tuples, group_tuples
 from halfmask.engines.stored import Storage
-from halfmask.engines.tuples import count_tuples, group_tuples
 from halfmask.errors import EngineError, InputError, ParameterError, SchemaError
 
 SCHEMA = {

@@ -9,7 +9,7 @@ import pytest
 from sqlglot import parse_one
 
 import halfmask as hm
-from halfmask.engines.duckdb import DuckDB
+from halfmask.engines.duckdb.engine import DuckDB
 from halfmask.engines.postgres import Postgres
 from halfmask.engines.reference import Reference
 from halfmask.errors import EngineError, ParameterError, QueryError, UnsupportedByEngineError

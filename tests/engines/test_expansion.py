@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 import sqlglot
 
-from halfmask.engines.tuples import Possible, expand_tuples
+from halfmask.engines.counting.tuples import Possible, expand_tuples
 from halfmask.table.tuples import ones
 
 

@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 import halfmask as hm
-from halfmask.engines import duckdb as database
 from halfmask.engines import request as asked
-from halfmask.engines.duckdb import DuckDB
+from halfmask.engines.duckdb import engine as database
+from halfmask.engines.duckdb.engine import DuckDB
+from halfmask.engines.duckdb.single_pass import OPEN
 from halfmask.engines.levels import places_among
 from halfmask.engines.reference import Reference
 from halfmask.engines.request import Key, Request
-from halfmask.engines.single_pass import OPEN
 from halfmask.errors import EngineError, QueryError
 
 if TYPE_CHECKING:

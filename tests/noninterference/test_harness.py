@@ -25,7 +25,7 @@ from interference import (
 from planted import change_planted, make_world
 from questions import Grammar
 
-from halfmask.engines.duckdb import DuckDB, _database
+from halfmask.engines.duckdb.engine import DuckDB, _database
 from halfmask.query import aggregate, final, run
 from halfmask.query.collect import collect
 from halfmask.query.planning import demands

@@ -14,7 +14,7 @@ import pytest
 from effort import THOROUGH
 from interference import Count, compare_planned, compare_sequence, compare_world
 
-from halfmask.engines.duckdb import _database
+from halfmask.engines.duckdb.engine import _database
 from halfmask.engines.postgres import Postgres
 from halfmask.engines.spark import Spark
 

@@ -14,7 +14,7 @@ import halfmask as hm
 from halfmask.dp import Accountant, Pure
 from halfmask.dp.figures import Stratum, answer
 from halfmask.dp.views import ExactCounts, Question
-from halfmask.engines.duckdb import DuckDB
+from halfmask.engines.duckdb.engine import DuckDB
 from halfmask.engines.postgres import Postgres
 from halfmask.engines.reference import Reference
 from halfmask.query.private.answer import NoiseTerms, prepare_noise

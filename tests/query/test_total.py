@@ -14,7 +14,7 @@ from effort import turn
 
 import halfmask as hm
 from halfmask.dp import BudgetLedger, Pure
-from halfmask.engines.duckdb import DuckDB
+from halfmask.engines.duckdb.engine import DuckDB
 from halfmask.engines.reference import Reference
 from halfmask.query.parse import parse
 from halfmask.query.planning.guarantee import plan_guarantee

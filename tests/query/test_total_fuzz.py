@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 import halfmask as hm
-from halfmask.engines import evaluate
-from halfmask.engines.duckdb import DuckDB
+from halfmask.engines.duckdb.engine import DuckDB
+from halfmask.engines.expressions import evaluate_row
 from halfmask.engines.reference import Reference
 from halfmask.query.parse import parse
 from halfmask.query.planning.guarantee import plan_guarantee
@@ -176,7 +176,7 @@ def test_no_expression_fails_and_all_mean_the_same(table: pa.Table, texts: list[
                 continue
             source, node = made
             found = engine.run(source.copy().select(exp.alias_(node.copy(), "x")))["x"].to_pylist()
-            expected = [evaluate.evaluate_row(node, row) for row in reference._rows(source)]
+            expected = [evaluate_row(node, row) for row in reference._rows(source)]
             assert len(found) == len(expected)
             assert all(map(alike, expected, found)), (text, expected, found)
     finally:
@@ -224,6 +224,6 @@ def test_one_bound_decides_where_the_other_is_missing() -> None:
         source = exp.select().from_("t")
         found = engine.run(source.copy().select(exp.alias_(node.copy(), "x")))["x"].to_pylist()
         assert found == [False, None, None]
-        assert [evaluate.evaluate_row(node, row) for row in reference._rows(source)] == found
+        assert [evaluate_row(node, row) for row in reference._rows(source)] == found
     finally:
         engine.close()

@@ -15,7 +15,7 @@ from planted import TREE, change_all, change_one, change_planted, make_world
 from questions import Grammar
 
 import halfmask as hm
-from halfmask.engines.duckdb import DuckDB, _database
+from halfmask.engines.duckdb.engine import DuckDB, _database
 from halfmask.engines.request import Climb
 from halfmask.errors import HalfmaskError, InternalError
 from halfmask.query.run import Session

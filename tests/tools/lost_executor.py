@@ -17,7 +17,7 @@ from places import MODELS, SCHEMA, multiset, people
 from pyspark.sql import SparkSession
 
 import halfmask as hm
-from halfmask.engines import aside
+from halfmask.engines import staging
 
 JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
@@ -45,7 +45,7 @@ def release(session: Any, folder: Path, expected: Any) -> str:
             killed.append(executors(session)[0])
             os.kill(killed[0], signal.SIGKILL)
 
-    usual, aside.reach = aside.reach, kill
+    usual, staging.reach = staging.reach, kill
     try:
         table = hm.read(str(folder / "people.parquet"), SCHEMA, engine="spark")
         with hm.anonymize(table, *MODELS, method="optimal", suppression=0.05) as made:
@@ -53,7 +53,7 @@ def release(session: Any, folder: Path, expected: Any) -> str:
     except hm.errors.HalfmaskError as error:
         return f"{type(error).__name__}, published: {(folder / 'out').exists()}"
     finally:
-        aside.reach = usual
+        staging.reach = usual
     assert killed
     return "same" if multiset(pq.read_table(folder / "out")) == expected else "other"
 

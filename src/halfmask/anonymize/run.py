@@ -25,7 +25,7 @@ from halfmask.anonymize.partition.run import METHODS as PARTITIONS
 from halfmask.anonymize.partition.run import OPTIONS, Settings
 from halfmask.anonymize.partition.run import divide_rows as divided
 from halfmask.anonymize.problem import RecodingProblem, unsatisfiable
-from halfmask.engines.tuples import MOST
+from halfmask.engines.counting.tuples import MOST
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.metrics.cost import METRICS, CellMetric, ClassMetric, metric_named
 from halfmask.models.needs import (

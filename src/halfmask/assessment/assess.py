@@ -19,8 +19,8 @@ from halfmask.assessment.settings import (
     require_limit,
     require_weights_within,
 )
+from halfmask.engines.counting.tuples import count_tuples
 from halfmask.engines.read import as_rows, as_table
-from halfmask.engines.tuples import count_tuples
 from halfmask.errors import InputError
 from halfmask.metrics.discrimination.column_sets import rank_tuples
 from halfmask.metrics.discrimination.rate import inflation

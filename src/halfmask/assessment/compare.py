@@ -16,8 +16,8 @@ from halfmask.assessment.comparison import (
 )
 from halfmask.assessment.options import ComparedTables, ComparisonOptions, ComparisonSettings
 from halfmask.assessment.side_by_side import Condition, SideBySide
+from halfmask.engines.counting.tuples import count_tuples
 from halfmask.engines.read import as_table, read
-from halfmask.engines.tuples import count_tuples
 from halfmask.errors import InputError
 from halfmask.metrics.sides import MISSING, ReleasedRows, star_suppressed
 from halfmask.metrics.utility.summary import require_weights

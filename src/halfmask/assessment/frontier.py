@@ -40,8 +40,8 @@ from halfmask.assessment.settings import (
     sort_tuples,
     spread_auto,
 )
+from halfmask.engines.counting.tuples import add_policies, count_tuples
 from halfmask.engines.read import as_table
-from halfmask.engines.tuples import add_policies, count_tuples
 from halfmask.errors import ParameterError, UnsatisfiableError
 from halfmask.metrics.cost import metric_named
 from halfmask.metrics.estimate import mean_estimate

@@ -19,9 +19,9 @@ from halfmask.assessment.settings import (
     require_fraction,
     require_weights_within,
 )
-from halfmask.engines.aside import join_figures
+from halfmask.engines.counting.tuples import count_tuples, one_row_each
 from halfmask.engines.read import as_rows, as_table, is_typed
-from halfmask.engines.tuples import count_tuples, one_row_each
+from halfmask.engines.staging import join_figures
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.metrics.risk.column_sets import special_uniques
 from halfmask.metrics.risk.individual import class_chances, household_risks, individual_risks

@@ -108,8 +108,8 @@ def read_beside(option: str, file: str | None, given: Mapping[str, Any]) -> Any:
 
     ``option`` names the table of a database, such as ``release_table``.
     """
-    from halfmask.engines.open import is_address
     from halfmask.engines.read import read, stays_stored
+    from halfmask.engines.sources import is_address
     from halfmask.errors import InputError, ParameterError
 
     table, what = given[option], option.removesuffix("_table")
@@ -200,8 +200,8 @@ def _stated(option: str) -> str | None:
 
 def load(file: str, given: Mapping[str, Any]) -> Table:
     """Read the table that the options of ``source`` describe."""
-    from halfmask.engines.open import is_address
     from halfmask.engines.read import read
+    from halfmask.engines.sources import is_address
     from halfmask.errors import InputError
 
     if "memory_limit" not in given and is_address(file):

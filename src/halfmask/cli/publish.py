@@ -241,7 +241,7 @@ def smallest_figures(verdicts: Sequence[Verdict], table: Table) -> dict[str, Any
     Of a release file those that were counted by people when it was released, and the mean risk,
     where the rows do not belie them.
     """
-    from halfmask.engines.tuples import count_tuples
+    from halfmask.engines.counting.tuples import count_tuples
     from halfmask.release.record import recorded_risk
     from halfmask.table.classes import classes_of
 

@@ -270,7 +270,7 @@ def _session(file: str, given: dict[str, Any]) -> Session:
 
 def _listed(file: str, given: dict[str, Any]) -> list[str] | None:
     """The tables that may be asked; of a database, --table names one as well."""
-    from halfmask.engines.open import is_address
+    from halfmask.engines.sources import is_address
 
     names = [name.strip() for name in (given["listed"] or "").split(",") if name.strip()]
     if is_address(file):
@@ -279,8 +279,8 @@ def _listed(file: str, given: dict[str, Any]) -> list[str] | None:
 
 
 def _tables(file: str, given: dict[str, Any]) -> object:
-    from halfmask.engines.open import is_address
     from halfmask.engines.read import read
+    from halfmask.engines.sources import is_address
 
     if is_address(file):
         return file
@@ -299,7 +299,7 @@ def _tables(file: str, given: dict[str, Any]) -> object:
 
 
 def _schema(file: str, given: dict[str, Any]) -> object:
-    from halfmask.engines.open import is_address
+    from halfmask.engines.sources import is_address
 
     return given["schema"] if is_address(file) else None
 

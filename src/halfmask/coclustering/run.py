@@ -26,8 +26,8 @@ from halfmask.coclustering.prepare import (
     is_continuous,
 )
 from halfmask.coclustering.trees import ColumnTree, column_trees, ordered_tree
+from halfmask.engines.counting.tuples import MOST, count_tuples
 from halfmask.engines.read import is_typed
-from halfmask.engines.tuples import MOST, count_tuples
 from halfmask.errors import InputError, ParameterError
 from halfmask.ownership import make_private, private_folder
 from halfmask.table.columns import require_known

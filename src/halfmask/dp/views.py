@@ -30,7 +30,7 @@ from halfmask.dp.mechanisms import (
     StableGroups,
 )
 from halfmask.dp.sampling import Sampler
-from halfmask.engines.codes import Coding, Cuts
+from halfmask.engines.counting.coded_tuples import Coding, Cuts
 from halfmask.errors import InternalError, ParameterError, SchemaError
 from halfmask.table.tuples import ones, tally
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from halfmask.dp.budget import Budget
     from halfmask.dp.continual import ContinualCount, Node
     from halfmask.dp.domain import Domain
-    from halfmask.engines.codes import CodedTuples
+    from halfmask.engines.counting.coded_tuples import CodedTuples
     from halfmask.table.table import Table
 
     Mechanism = StableGroups | CountTree | DiscreteLaplace | DiscreteGaussian

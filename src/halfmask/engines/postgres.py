@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from halfmask.engines.aside import ASIDE, reach
 from halfmask.engines.request import (
     MARK,
     Behind,
@@ -27,6 +26,7 @@ from halfmask.engines.request import (
 )
 from halfmask.engines.sql import SqlEngine
 from halfmask.engines.sql import table_node as named
+from halfmask.engines.staging import ASIDE, reach
 from halfmask.errors import EngineError, EngineUnavailableError, InputError, QueryError
 from halfmask.table.values import is_text
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from sqlglot.expressions import Expr
 
-    from halfmask.engines.aside import Labeling
+    from halfmask.engines.staging import Labeling
 
 _TYPES = {
     "bool": pa.bool_(),

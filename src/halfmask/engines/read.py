@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from halfmask.engines.open import is_address, is_pieces, is_spark
+from halfmask.engines.sources import is_address, is_pieces, is_spark
 from halfmask.engines.stored import Storage
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.table.files.rows import file_kind

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from halfmask.engines import evaluate
+from halfmask.engines.expressions import evaluate_row, joined_rows, small_query, sort_key, type_of
 from halfmask.engines.levels import lower_edge, reference_tally
 from halfmask.engines.request import (
     REFUSED,
@@ -72,7 +72,7 @@ class Reference:
 
     def run(self, query: Expr) -> pa.Table:
         """Evaluate the simple queries that planning asks: types, distinct values, counts."""
-        return evaluate.small_query(self._rows, self._tables, query)
+        return small_query(self._rows, self._tables, query)
 
     def collect(self, request: Request) -> pa.Table:
         """Aggregate the rows into groups, one row after the other."""
@@ -109,7 +109,7 @@ class Reference:
         found: dict[tuple[Any, ...], list[Row]] = {}
         for place, rows in self._inside(request, places).items():
             for row in rows:
-                key = (place, *(evaluate.evaluate_row(s, row) for s in splits))
+                key = (place, *(evaluate_row(s, row) for s in splits))
                 found.setdefault(key, []).append(row)
         out: dict[str, list[Any]] = {"place": [key[0] for key in found]}
         for i in range(len(splits)):
@@ -136,7 +136,7 @@ class Reference:
     def _group(self, request: Request, row: Row) -> tuple[Any, ...]:
         """The level that a row is shown at, and its keys there."""
         level = self._level(request, row)
-        values = (evaluate.evaluate_row(key.expression, row) for key in request.keys)
+        values = (evaluate_row(key.expression, row) for key in request.keys)
         shown = (generalize(k, level, v) for k, v in zip(request.keys, values, strict=True))
         return level, *shown
 
@@ -156,7 +156,7 @@ class Reference:
         everybody = request.source.copy()
         everybody.set("where", None)
         rows = self._rows(request.source)
-        return reference_tally(request, rows, self._rows(everybody), evaluate.evaluate_row)
+        return reference_tally(request, rows, self._rows(everybody), evaluate_row)
 
     def trace(self, request: Request, places: pa.Table, columns: Mapping[str, Expr]) -> pa.Table:
         """The rows behind each place, one by one."""
@@ -165,14 +165,12 @@ class Reference:
         out: dict[str, list[Any]] = {name: [] for name in ("place", *columns)}
         for row in self._rows(request.source):
             level = self._level(request, row)
-            keys = [
-                generalize(k, level, evaluate.evaluate_row(k.expression, row)) for k in request.keys
-            ]
+            keys = [generalize(k, level, evaluate_row(k.expression, row)) for k in request.keys]
             place = at.get((level, *keys))
             if place is not None:
                 out["place"].append(place)
                 for name, expression in columns.items():
-                    out[name].append(evaluate.evaluate_row(expression, row))
+                    out[name].append(evaluate_row(expression, row))
         return pa.table(out)
 
     def definition(self, table: str) -> str | None:  # noqa: ARG002
@@ -184,11 +182,11 @@ class Reference:
         return None
 
     def _level(self, request: Request, row: Row) -> int:
-        if request.person is not None and evaluate.evaluate_row(request.person, row) is None:
+        if request.person is not None and evaluate_row(request.person, row) is None:
             return -2
         if request.demands is None:
             return 0
-        k, l = (evaluate.evaluate_row(d, row) for d in request.demands)
+        k, l = (evaluate_row(d, row) for d in request.demands)
         if k is None or l is None:
             return request.missing
         for level, (k_level, l_level) in enumerate(request.guarantees):
@@ -197,11 +195,11 @@ class Reference:
         return REFUSED
 
     def _rows(self, source: exp.Select) -> list[Row]:
-        return evaluate.joined_rows(self._tables, source)
+        return joined_rows(self._tables, source)
 
     def _types(self, request: Request) -> dict[int, pa.DataType]:
         return {
-            i: evaluate.type_of(k.expression, request.source, self._tables, k.kind)
+            i: type_of(k.expression, request.source, self._tables, k.kind)
             for i, k in enumerate(request.keys)
         }
 
@@ -246,7 +244,7 @@ def _table(
 
 
 def _values(expression: Expr, rows: list[Row]) -> list[Any]:
-    return [v for row in rows if (v := evaluate.evaluate_row(expression, row)) is not None]
+    return [v for row in rows if (v := evaluate_row(expression, row)) is not None]
 
 
 def _most(values: list[Any]) -> float | None:
@@ -284,7 +282,7 @@ def _state(i: int, state: AggregateState, members: list[list[Row]]) -> dict[str,
             }
         return {f"s{i}": pa.array([sum(map(float, f)) if f else None for f in found], pa.float64())}
     pick: Callable[..., Any] = min if state.kind == "min" else max
-    extremes = [pick(f, key=evaluate.sort_key, default=None) for f in found]
+    extremes = [pick(f, key=sort_key, default=None) for f in found]
     if all(one is None for one in extremes):  # the type must not tell whether anybody has a value
         return {f"s{i}": pa.nulls(len(extremes), _EMPTY.get(state.of, pa.string()))}
     return {f"s{i}": _array(extremes)}
@@ -306,7 +304,7 @@ def _measured(measure: GroupMeasure, rows: list[Row]) -> Any:
         return len(set(found))
     if measure.kind == "rows":
         return len(found)
-    return max(found, key=evaluate.sort_key, default=None)
+    return max(found, key=sort_key, default=None)
 
 
 def _array(values: list[Any]) -> pa.Array:
@@ -331,8 +329,8 @@ def _brought(request: Request, amount: Expr, rows: list[Row]) -> list[Any]:
     """What each person brings to a place, largest first."""
     found: dict[Any, Any] = {}
     for i, row in enumerate(rows):
-        value = evaluate.evaluate_row(amount, row)
-        who = i if request.person is None else evaluate.evaluate_row(request.person, row)
+        value = evaluate_row(amount, row)
+        who = i if request.person is None else evaluate_row(request.person, row)
         if value is not None:
             found[who] = found.get(who, 0.0) + abs(_bounded(value))
     return sorted(found.values(), reverse=True)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from sqlglot.expressions import Expr
 
-    from halfmask.engines.aside import Labeling
+    from halfmask.engines.staging import Labeling
     from halfmask.table.schema import Schema
     from halfmask.table.table import Table
 
@@ -161,7 +161,7 @@ class Spark(SqlEngine):
         Raises:
             EngineError: they cannot be written, or not where this process sees them.
         """
-        from halfmask.engines.aside import ASIDE
+        from halfmask.engines.staging import ASIDE
 
         place = folder.resolve().as_uri()
         try:
@@ -190,7 +190,7 @@ class Spark(SqlEngine):
             InputError: the session does not write such tables, or there is one of that name.
             EngineError: it cannot be written; nothing was released.
         """
-        from halfmask.engines.aside import ASIDE
+        from halfmask.engines.staging import ASIDE
 
         session, fresh = self._session, _beside(name)
         self._require_kind(kind)
@@ -231,7 +231,7 @@ class Spark(SqlEngine):
 
     def stream(self, rows: int) -> pa.RecordBatchReader:
         """The rows that were written aside; all of them come to this machine first."""
-        from halfmask.engines.aside import ASIDE
+        from halfmask.engines.staging import ASIDE
 
         try:
             found = self._session.table(self._views[ASIDE]).toArrow()

@@ -14,7 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from halfmask.engines.open import (
+from halfmask.engines.request import ATTACHED, quoted
+from halfmask.engines.sources import (
     is_address,
     is_database,
     is_pieces,
@@ -22,8 +23,6 @@ from halfmask.engines.open import (
     open_address,
     partition_columns,
 )
-from halfmask.engines.request import ATTACHED, quoted
-from halfmask.engines.scratch import connect_within
 from halfmask.errors import (
     EngineError,
     InputError,
@@ -135,7 +134,7 @@ class Storage:
             return
         if not is_pieces(self.place) and not file_named(self.place).is_file():
             raise InputError(f"There is no file {Path(self.place).name!r}.")
-        from halfmask.engines.duckdb import DuckDB
+        from halfmask.engines.duckdb.engine import DuckDB, connect_within
 
         with connect_within(self.memory_limit) as connection:
             written = {"delim": self.delimiter, "encoding": self.encoding}
@@ -175,12 +174,14 @@ class Storage:
 
     def distinct_values(self, column: str, most: int) -> tuple[pa.ChunkedArray, bool]:
         """Distinct values of a column, no more than ``most``, and whether these are all."""
+        from halfmask.engines.counting.columns import list_values
+
         with self.open() as (engine, name):
             return list_values(engine, name, column, most)
 
     def column_counts(self, schema: Schema) -> ColumnCounts | None:
         """Every column as it is counted here; None where it has to be read to be known."""
-        from halfmask.engines.columns import count_columns
+        from halfmask.engines.counting.columns import count_columns
 
         return count_columns(self, schema)
 
@@ -235,18 +236,6 @@ def _bytes(limit: str) -> float | None:
     power = _UNITS.index(unit.upper()) + 1 if unit else 0
     scale = 1024.0 if binary else 1000.0
     return float(number) * scale**power
-
-
-def list_values(engine: Engine, table: str, column: str, most: int) -> tuple[pa.ChunkedArray, bool]:
-    """Distinct values of a column, no more than ``most``, and whether these are all."""
-    from sqlglot import exp
-
-    from halfmask.engines.sql import table_node as named
-
-    name = exp.column(column, quoted=True)
-    query = exp.select(name).from_(named(table)).group_by(name)
-    found = engine.run(query.limit(most + 1))[column]
-    return found.slice(0, most), len(found) <= most
 
 
 def _show(

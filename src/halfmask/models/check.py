@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from halfmask.engines.counting.tuples import add_policies, count_tuples
 from halfmask.engines.read import as_table
-from halfmask.engines.tuples import add_policies, count_tuples
 from halfmask.errors import InputError
 from halfmask.models.blank_cells import WildcardAnonymity
 from halfmask.models.k_anonymity import KAnonymity

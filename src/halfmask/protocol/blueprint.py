@@ -114,7 +114,7 @@ def blueprint(
 def _planned(commons: Commons, text: str, text_width: int, floor: int) -> Blueprint:
     from sqlglot import exp
 
-    from halfmask.engines.duckdb import DuckDB
+    from halfmask.engines.duckdb.engine import DuckDB
     from halfmask.query.parse import parse, raise_to_floor
     from halfmask.query.planning.guarantee import plan_guarantee
 

@@ -27,7 +27,7 @@ import pyarrow as pa
 from halfmask.dp.mechanisms import RandomizedResponse
 from halfmask.dp.personal import STEP, draw_sample
 from halfmask.dp.sampling import Sampler
-from halfmask.engines import evaluate
+from halfmask.engines.expressions import evaluate_row, joined_rows
 from halfmask.engines.reference import generalize
 from halfmask.errors import EngineError, ParameterError
 from halfmask.protocol.layout import EMPTY
@@ -262,7 +262,7 @@ def _evaluated(
     try:
         if not _is_simple(made):
             return _in_duckdb(made, tables, wanted), True
-        rows = evaluate.joined_rows(tables, source)
+        rows = joined_rows(tables, source)
     except (EngineError, *_UNFIT):
         return [], False
     fits = True
@@ -271,7 +271,7 @@ def _evaluated(
         values = {}
         for name, expression in wanted.items():
             try:
-                values[name] = evaluate.evaluate_row(expression, row)
+                values[name] = evaluate_row(expression, row)
             except (EngineError, *_UNFIT):
                 values[name], fits = None, False
         found.append(values)
@@ -294,7 +294,7 @@ def _is_simple(made: Blueprint) -> bool:
         if isinstance(node, exp.Identifier | exp.DataType):
             continue
         try:
-            evaluate.evaluate_row(node, nothing)
+            evaluate_row(node, nothing)
         except (EngineError, *_UNFIT):
             return False
     return True
@@ -305,7 +305,7 @@ def _in_duckdb(
 ) -> list[dict[str, Any]]:
     from sqlglot import exp
 
-    from halfmask.engines.duckdb import DuckDB
+    from halfmask.engines.duckdb.engine import DuckDB
 
     query = made.plan.request.source.copy()
     for name, expression in (wanted or {"one": exp.Literal.number(1)}).items():

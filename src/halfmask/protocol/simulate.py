@@ -230,7 +230,7 @@ def contributions(made: Blueprint, people: pa.Table, table: str) -> Iterator[Rec
     """Every cell's record, in batches; those whom WHERE leaves out give a dummy."""
     import numpy as np
 
-    from halfmask.engines.duckdb import DuckDB
+    from halfmask.engines.duckdb.engine import DuckDB
     from halfmask.engines.levels import rows_by_level
 
     request = made.plan.request

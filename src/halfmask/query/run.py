@@ -63,7 +63,7 @@ def candidate_of(
     """Apply the select list, HAVING, ORDER BY and LIMIT to the published rows; gather the rest."""
     import pyarrow as pa
 
-    from halfmask.engines.duckdb import finish
+    from halfmask.engines.duckdb.engine import finish
     from halfmask.query.aggregate import MEASURED
 
     rows, shares = figures.rows, figures.shares
@@ -441,8 +441,8 @@ class Session:
 
 def _open(table: object, engine: Any, schema: object, tables: Sequence[str] | None) -> Opened:
     """The engine and the tables that it may be asked for, and what closes it if it is ours."""
-    from halfmask.engines.open import is_address, is_spark, open_address
     from halfmask.engines.read import is_typed, read
+    from halfmask.engines.sources import is_address, is_spark, open_address
 
     if hasattr(engine, "collect"):
         asked = [table] if isinstance(table, str) else table if isinstance(table, Mapping) else ()
@@ -500,8 +500,8 @@ def _closing(
 def _in_memory(
     table: object, engine: str | None, schema: object, listed: Sequence[str] | None
 ) -> Opened:
-    from halfmask.engines.open import open_tables
     from halfmask.engines.read import read
+    from halfmask.engines.sources import open_tables
     from halfmask.query.collect import AskedTable, Catalog
 
     several = isinstance(table, Mapping)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from os import PathLike
 
-    from halfmask.engines.aside import AsideRows
+    from halfmask.engines.staging import AsideRows
     from halfmask.table.files.rows import Incoming
 
 

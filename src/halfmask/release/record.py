@@ -23,9 +23,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.engines.aside import reach
-from halfmask.engines.open import is_address, is_database
 from halfmask.engines.request import quoted
+from halfmask.engines.sources import is_address, is_database
+from halfmask.engines.staging import reach
 from halfmask.errors import InputError, InternalError, ParameterError
 from halfmask.metrics.risk.reidentification import RecordedRisk
 from halfmask.release.document import AS_IT_WAS
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from os import PathLike
 
-    from halfmask.engines.aside import AsideRows
+    from halfmask.engines.staging import AsideRows
     from halfmask.models.verdict import Model
     from halfmask.release.document import ColumnChange
     from halfmask.release.release import Release
@@ -440,7 +440,7 @@ def require_target(path: str | PathLike[str], table: str | None) -> bool:
         require_place(str(path), _require_name(table))
         return True
     if is_database(path):
-        from halfmask.engines.duckdb_file import require_file_place
+        from halfmask.engines.duckdb.publication import require_file_place
 
         require_file_place(str(path), _require_name(table))
         return True
@@ -488,7 +488,7 @@ def write_elsewhere(release: Release, path: str | PathLike[str], table: str | No
         engine.publish(place, name, text, partial(_counted, aside, expected=expected))
         return True
     if is_database(path):
-        from halfmask.engines.duckdb_file import publish_in_file
+        from halfmask.engines.duckdb.publication import publish_in_file
 
         if aside is not None and hasattr(aside.connection, "leave"):
             aside.connection.leave()

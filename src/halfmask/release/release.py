@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from halfmask.dp.accountant import Receipt
     from halfmask.dp.figures import ColumnBound
-    from halfmask.engines.aside import AsideRows
+    from halfmask.engines.staging import AsideRows
     from halfmask.metrics.risk.reidentification import Reidentification
     from halfmask.models.verdict import Model, Verdict
     from halfmask.release.candidate import Attempt

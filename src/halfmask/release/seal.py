@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.engines.aside import AsideRows
+    from halfmask.engines.staging import AsideRows
     from halfmask.release.doors.masked import MaskedRelease
     from halfmask.release.doors.series import SeriesRelease
     from halfmask.release.recheck import CellTruth

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.engines.aside import Labeling, first_of_each, label_columns, reach
-from halfmask.engines.floors import count_above
+from halfmask.engines.counting.coarse_tuples import count_above
+from halfmask.engines.counting.tuples import MOST, add_policies, count_tuples, one_row_each
 from halfmask.engines.read import is_typed
-from halfmask.engines.tuples import MOST, add_policies, count_tuples, one_row_each
+from halfmask.engines.staging import Labeling, first_of_each, label_columns, reach
 from halfmask.errors import InputError, SchemaError
 from halfmask.models.needs import largest_feasible, with_demanded_models
 from halfmask.release.seal import published_columns

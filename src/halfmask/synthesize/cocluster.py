@@ -21,7 +21,7 @@ from halfmask.coclustering.observations import PartSizes
 from halfmask.coclustering.optimize import ROUNDS
 from halfmask.coclustering.prepare import cocluster_parts, is_continuous, melt_columns, require_cuts
 from halfmask.dp.conditions import conditions_of, impossible_of
-from halfmask.engines.tuples import add_policies
+from halfmask.engines.counting.tuples import add_policies
 from halfmask.errors import InputError, ParameterError, UnsatisfiableError
 from halfmask.models.verdict import require_number, require_whole
 from halfmask.release.candidate import SyntheticCandidate

@@ -55,9 +55,9 @@ from halfmask.dp.personal import (
 )
 from halfmask.dp.sampling import Sampler
 from halfmask.dp.views import coding_of, guarded_rows, guarded_tuples
-from halfmask.engines.codes import count_codes
+from halfmask.engines.counting.coded_tuples import count_codes
+from halfmask.engines.counting.tuples import one_row_each
 from halfmask.engines.read import is_typed
-from halfmask.engines.tuples import one_row_each
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.models.verdict import require_number, require_whole
 from halfmask.release.candidate import NoiseCandidate

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from halfmask.engines.counting.tuples import count_tuples
 from halfmask.engines.read import as_table
-from halfmask.engines.tuples import count_tuples
 from halfmask.errors import InputError
 from halfmask.metrics.discrimination.columns import bind_columns, per_column, require_columns
 from halfmask.metrics.discrimination.rate import SAME, Kind, entropy_of, inflation, judge_rate

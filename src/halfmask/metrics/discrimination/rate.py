@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from halfmask.engines.counting.tuples import count_tuples
 from halfmask.engines.read import as_table
-from halfmask.engines.tuples import count_tuples
 from halfmask.errors import NotObservedError, ParameterError
 from halfmask.metrics.discrimination.columns import (
     Suppressed,

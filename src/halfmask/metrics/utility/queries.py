@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.engines.duckdb import DuckDB
-    from halfmask.engines.tuples import Possible
+    from halfmask.engines.counting.tuples import Possible
+    from halfmask.engines.duckdb.engine import DuckDB
     from halfmask.metrics.common_ground import SharedColumn
     from halfmask.metrics.sides import Sides
     from halfmask.table.tuples import Counts
@@ -192,7 +192,7 @@ def sql_queries(
 
     Both tables are made of their entries inside DuckDB, which takes at most ``memory_limit``.
     """
-    from halfmask.engines.tuples import expand_tuples
+    from halfmask.engines.counting.tuples import expand_tuples
 
     arrow = sides.original.arrow
     own = dict(zip(arrow.column_names, arrow.columns, strict=True))
@@ -219,7 +219,7 @@ def _possible(sides: Sides, name: str) -> pa.ChunkedArray | Possible:
         held = sides.rows[name]
         dictionary = pa.types.is_dictionary(held.type)
         return held.cast(held.type.value_type) if dictionary else held
-    from halfmask.engines.tuples import Possible
+    from halfmask.engines.counting.tuples import Possible
 
     values = sides.original.encode(name).values.take(pa.array(column.covered))
     return Possible(values, column.starts[column.after], column.sizes[column.after])

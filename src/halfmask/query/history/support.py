@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from sqlglot import exp
 
-    from halfmask.engines.duckdb import DuckDB
+    from halfmask.engines.duckdb.engine import DuckDB
     from halfmask.engines.request import Engine
     from halfmask.query.groups import Groups
     from halfmask.query.planning.guarantee import GuaranteePlan
@@ -137,7 +137,7 @@ def trace_of(engine: Engine, plan: GuaranteePlan, support: Support, salt: str) -
     """Follow what an answer tells to the rows of the tables it reads."""
     from sqlglot import exp
 
-    from halfmask.engines.duckdb import DuckDB
+    from halfmask.engines.duckdb.engine import DuckDB
 
     source = plan.request.source.copy()
     origins = [_origin(engine, s.name, s.columns) for s in plan.scope.tables.values()]

@@ -405,7 +405,7 @@ def for_columns(
     """
     from sqlglot import parse_one
 
-    from halfmask.engines.duckdb import finish
+    from halfmask.engines.duckdb.engine import finish
 
     stated = " OR ".join(f"{demand} IS NOT NULL" for demand in DEMANDS)
     names = [f"'{_quoted(name)}'" for name in queried]

@@ -285,7 +285,7 @@ def _keeper(ledger: object) -> Accountant | None:
 
 def _rows(plan: NoisePlan, found: ExactGroups, told: NoisyAnswer) -> pa.Table:
     """The asker's columns, each bare aggregate with its interval behind it."""
-    from halfmask.engines.duckdb import finish
+    from halfmask.engines.duckdb.engine import finish
 
     shown = np.flatnonzero(told.published)
     columns = {f"k{i}": values.take(pa.array(shown)) for i, values in enumerate(found.keys)}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from sqlglot import exp
 
-from halfmask.engines import evaluate
+from halfmask.engines.expressions import evaluate_row, move_moment
 from halfmask.engines.levels import cast_to
 from halfmask.query.vocabulary import fail
 
@@ -226,7 +226,7 @@ def convert(total: TotalRows, node: exp.Expr, found: Typed, target: str) -> Type
     if rule is None:
         _refuse_conversion(total, node, found.kind, target)
     made = replace(rule(found), constant=found.constant)
-    if isinstance(found.node, exp.Literal) and evaluate.evaluate_row(made.node, {}) is None:
+    if isinstance(found.node, exp.Literal) and evaluate_row(made.node, {}) is None:
         fail(total.scope.text, node, f"what is written here does not convert to {target}.")
     return made
 
@@ -559,9 +559,7 @@ def _moved(
     count, unit = _amount(total, node, amount)
     count = -count if back else count
     try:
-        end = evaluate.move_moment(
-            dt.datetime.fromisoformat(LAST if count > 0 else FIRST), unit, -count
-        )
+        end = move_moment(dt.datetime.fromisoformat(LAST if count > 0 else FIRST), unit, -count)
     except (OverflowError, ValueError):
         fail(total.scope.text, node, "this leads out of the years 1 to 9999.")
     kind = "timestamp" if unit in _SECONDS else found.kind

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.engines.duckdb import compute_aside
+from halfmask.engines.duckdb.engine import compute_aside
 from halfmask.engines.levels import comparable, generalize_key
 from halfmask.errors import InternalError
 from halfmask.models.verdict import Verdict

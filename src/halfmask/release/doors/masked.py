@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.engines.open import is_address
+from halfmask.engines.sources import is_address
 from halfmask.errors import InputError, InternalError, PrivacyError, usable_path
 from halfmask.models.blank_cells import CLAIMS, WildcardAnonymity
 from halfmask.release.column_types import types_of_rows
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.engines.aside import AsideRows
+    from halfmask.engines.staging import AsideRows
     from halfmask.models.verdict import Model
     from halfmask.release.candidate import MaskedCandidate
     from halfmask.release.doors.masked_aside import MaskedRows

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.engines.aside import reach, write_aside
+from halfmask.engines.staging import reach, write_aside
 from halfmask.errors import HalfmaskError, InternalError, SchemaError
 from halfmask.release.doors.written import (
     join_cells,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.engines.aside import AsideRows, Labeling
+    from halfmask.engines.staging import AsideRows, Labeling
     from halfmask.release.candidate import MaskedCandidate
     from halfmask.table.tuples import Tuples
 

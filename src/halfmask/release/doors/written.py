@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from halfmask.engines.aside import (
+from halfmask.engines.counting.tuples import bind_columns
+from halfmask.engines.staging import (
     Labeling,
     first_of_each,
     label_columns,
     reach,
     write_aside,
 )
-from halfmask.engines.tuples import bind_columns
 from halfmask.errors import EngineError, HalfmaskError, InternalError
 from halfmask.release.labels import encode_labels
 from halfmask.release.partition import Perturbation, RowPartition, label_texts
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.engines.aside import AsideRows
+    from halfmask.engines.staging import AsideRows
     from halfmask.release.candidate import Candidate
     from halfmask.release.recoding import Recoding
     from halfmask.table.tuples import Tuples

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from halfmask.engines.counting.tuples import MOST, bind_columns, group_tuples
 from halfmask.engines.request import any_digits, unread_type, unused_name
-from halfmask.engines.tuples import MOST, bind_columns, group_tuples
 from halfmask.errors import EngineError, InputError
 from halfmask.table.classes import JointCodes, codes_of, tuples_cost
 from halfmask.table.files.rows import require_flat
@@ -124,6 +124,18 @@ class StoredColumns:
             each = exp.select(*cells).from_(table_node(table)).group_by(*cells).subquery("pairs")
             found = engine.run(exp.select(exp.Count(this=exp.Star()).as_("n")).from_(each))
         return int(found["n"][0].as_py())
+
+
+def list_values(engine: Engine, table: str, column: str, most: int) -> tuple[pa.ChunkedArray, bool]:
+    """Distinct values of a column, no more than ``most``, and whether these are all."""
+    from sqlglot import exp
+
+    from halfmask.engines.sql import table_node
+
+    name = exp.column(column, quoted=True)
+    query = exp.select(name).from_(table_node(table)).group_by(name)
+    found = engine.run(query.limit(most + 1))[column]
+    return found.slice(0, most), len(found) <= most
 
 
 def _frequent_values(engine: Engine, table: str, name: str) -> pa.Table:

@@ -27,8 +27,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.engines.request import quoted, unused_name
-from halfmask.engines.scratch import scratch_folder
 from halfmask.errors import EngineError, InternalError
+from halfmask.ownership import temporary_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -385,7 +385,7 @@ def write_aside(stored: Storage, labeling: Labeling) -> AsideRows:
         engine: Any = opened[0]
         table = opened[1]
         bring_labels(engine, table, labeling)
-        folder = held.enter_context(scratch_folder())
+        folder = held.enter_context(temporary_folder())
         engine.write_rows(ASIDE, labeling, table, folder)
     reach("written aside")
     stored.let_go()

@@ -14,10 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.engines.columns import VALUES
+from halfmask.engines.counting.columns import VALUES, list_values
+from halfmask.engines.counting.tuples import MOST, bind_columns
 from halfmask.engines.request import any_digits, quoted, unread_type
-from halfmask.engines.stored import list_values
-from halfmask.engines.tuples import MOST, bind_columns
 from halfmask.errors import EngineError
 
 if TYPE_CHECKING:

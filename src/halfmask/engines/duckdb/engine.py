@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import atexit
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from halfmask.engines import single_pass
+from halfmask.engines.duckdb import single_pass
 from halfmask.engines.request import (
     ATTACHED,
     Behind,
@@ -24,16 +24,22 @@ from halfmask.engines.request import (
     plain_type,
     quoted,
 )
-from halfmask.engines.scratch import scratch_folder
 from halfmask.engines.sql import SqlEngine
-from halfmask.errors import EngineError, EngineUnavailableError, InputError, QueryError
+from halfmask.errors import (
+    EngineError,
+    EngineUnavailableError,
+    InputError,
+    ParameterError,
+    QueryError,
+)
+from halfmask.ownership import temporary_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from sqlglot import exp
 
-    from halfmask.engines.aside import Labeling
+    from halfmask.engines.staging import Labeling
 
 
 # A relation is planned when it is made and again when it is read: what is long is planned once.
@@ -42,6 +48,7 @@ KEPT = 64  # texts and plans of queries that are asked again
 SMALL = 1000  # rows that may be exchanged under a plan
 WORDS = 1 << 16  # texts that are sorted as numbers of a list
 MANY = 100_000  # rows from which on it pays to look for columns with few values
+DEFAULT_LIMIT = "1GB"  # of memory, where nothing is said
 WIDE = ("HUGEINT", "UHUGEINT", "BIGNUM", "VARINT")  # whole numbers beyond all decimals
 
 
@@ -501,7 +508,7 @@ def _spill() -> Path:
     """A private folder that goes with this process."""
     held = ExitStack()
     atexit.register(held.close)
-    return held.enter_context(scratch_folder())
+    return held.enter_context(temporary_folder())
 
 
 @cache
@@ -515,3 +522,34 @@ def _database() -> Any:
     database.execute("SET enable_progress_bar = false")
     database.execute("SET python_enable_replacements = false")
     return database
+
+
+@contextmanager
+def connect_within(memory_limit: str | None = None) -> Iterator[Any]:
+    """A connection to DuckDB that takes so much memory and spills the rest to disk."""
+    with temporary_folder() as spill:
+        connection = _connected(memory_limit or DEFAULT_LIMIT, str(spill))
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+
+def _connected(memory_limit: str, spill: str) -> Any:
+    try:
+        import duckdb
+    except ImportError:
+        raise EngineUnavailableError("DuckDB", "pip install duckdb") from None
+    try:
+        connection = duckdb.connect(
+            ":memory:", config={"memory_limit": memory_limit, "temp_directory": spill}
+        )
+    except duckdb.Error:
+        raise ParameterError("memory_limit", memory_limit, "a size such as 500MB or 4GB") from None
+    for setting in (
+        "enable_progress_bar",
+        "python_enable_replacements",
+        "preserve_insertion_order",
+    ):
+        connection.execute(f"SET {setting} = false")
+    return connection

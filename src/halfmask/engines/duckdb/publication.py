@@ -14,8 +14,8 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
-from halfmask.engines.aside import reach
 from halfmask.engines.request import MARK, quoted
+from halfmask.engines.staging import reach
 from halfmask.errors import EngineError, EngineUnavailableError, InputError
 
 if TYPE_CHECKING:

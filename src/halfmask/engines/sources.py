@@ -29,7 +29,7 @@ _HOME = "halfmask.engines"
 # An engine over tables in memory is one line here: its module, and a class made of named tables.
 # None: it reads no tables in memory, and has an address instead.
 ENGINES: dict[str, tuple[str, str] | None] = {
-    "duckdb": ("duckdb", "DuckDB"),
+    "duckdb": ("duckdb.engine", "DuckDB"),
     "postgres": None,
     "spark": ("spark", "Spark"),
     "reference": ("reference", "Reference"),
@@ -67,7 +67,7 @@ def open_tables(tables: Mapping[str, pa.Table], engine: str | None) -> Engine:
 def open_address(address: str) -> Engine:
     """An engine over a database that is named by its address or is a file."""
     if is_database(address):
-        from halfmask.engines.duckdb import open_database
+        from halfmask.engines.duckdb.engine import open_database
 
         return open_database(address)
     from halfmask.engines.postgres import Postgres

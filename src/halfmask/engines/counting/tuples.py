@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from sqlglot import exp
 
-    from halfmask.engines.duckdb import DuckDB
+    from halfmask.engines.duckdb.engine import DuckDB
     from halfmask.engines.request import Engine
     from halfmask.table.schema import Schema
     from halfmask.table.table import StoredRows, Table
@@ -333,8 +333,7 @@ def expand_tuples(
         seed: decides which of the possible values each row takes.
         memory_limit: how much memory DuckDB may take.
     """
-    from halfmask.engines.duckdb import DuckDB
-    from halfmask.engines.scratch import connect_within
+    from halfmask.engines.duckdb.engine import DuckDB, connect_within
 
     with connect_within(memory_limit) as connection:
         engine = DuckDB(connection=connection)

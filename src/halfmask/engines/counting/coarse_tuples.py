@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.engines.aside import bring_labels
-from halfmask.engines.columns import VALUES
+from halfmask.engines.counting.columns import VALUES
+from halfmask.engines.counting.tuples import bind_columns, bind_tuples, count_tuples, counted_schema
 from halfmask.engines.request import quoted, unused_name
-from halfmask.engines.tuples import bind_columns, bind_tuples, count_tuples, counted_schema
+from halfmask.engines.staging import bring_labels
 from halfmask.errors import EngineError, InputError
 from halfmask.table.hierarchies.builders import follows_values
 from halfmask.table.table import Encoded
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.engines.aside import Labeling
     from halfmask.engines.request import Engine
+    from halfmask.engines.staging import Labeling
     from halfmask.table.hierarchy import Hierarchy
     from halfmask.table.schema import Schema
     from halfmask.table.table import Table

@@ -1,0 +1,1 @@
+"""Distinct tuples, columns and codes of rows that stay elsewhere, as engines count them."""

@@ -1,0 +1,1 @@
+"""DuckDB, the default engine: answers, one pass over large tables, releases as databases."""
