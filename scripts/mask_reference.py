@@ -7,7 +7,7 @@ import re
 import sys
 from pathlib import Path
 
-from halfmask.masking.mask import MaskStep, known_masks, metavar
+from halfmask.masking.masks import MaskStep, known_masks, metavar
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "mask.md"
 TITLE = "## The masks\n"

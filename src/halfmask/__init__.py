@@ -59,7 +59,7 @@ _HOMES = {
     "describe": "halfmask.table.proposals.describe",
     "discrimination_rate": "halfmask.metrics.discrimination.rate",
     "errors": "halfmask.errors",
-    "estimate_shares": "halfmask.masking.response",
+    "estimate_shares": "halfmask.masking.methods.response",
     "explain": "halfmask.query.explain",
     "frontier": "halfmask.assessment.frontier",
     "hierarchies": "halfmask.table.hierarchies",
@@ -92,7 +92,7 @@ if TYPE_CHECKING:
     from halfmask.engines.read import read as read
     from halfmask.errors import HalfmaskError as HalfmaskError
     from halfmask.masking import masks as masks
-    from halfmask.masking.response import estimate_shares as estimate_shares
+    from halfmask.masking.methods.response import estimate_shares as estimate_shares
     from halfmask.masking.run import mask as mask
     from halfmask.masking.run import randomize as randomize
     from halfmask.metrics.discrimination.column_sets import rank_column_sets as rank_column_sets

@@ -12,7 +12,7 @@ from places import SCHEMA, load, people, stored
 
 import halfmask as hm
 from halfmask.engines import staging
-from halfmask.masking.coding import Round
+from halfmask.masking.methods.coding import Round
 
 if TYPE_CHECKING:
     from collections.abc import Callable

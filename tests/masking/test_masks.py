@@ -16,8 +16,8 @@ import pytest
 
 import halfmask as hm
 from halfmask.errors import InputError, ParameterError, SchemaError, UnsatisfiableError
-from halfmask.masking.mask import known_masks, metavar, read_step
-from halfmask.masking.pseudonyms import vault_tokens
+from halfmask.masking.masks import known_masks, metavar, read_step
+from halfmask.masking.methods.pseudonyms import vault_tokens
 from halfmask.masking.run import read_like
 
 KEY = b"sixteen bytes ok"

@@ -12,7 +12,8 @@ from typing import ClassVar
 
 import pytest
 
-from halfmask.masking.mask import MaskStep, MaskWords, one_column, secret_place, secret_places
+from halfmask.masking.masks import secret_places
+from halfmask.masking.step import MaskStep, MaskWords, one_column, secret_place
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -24,7 +25,7 @@ from typing import ClassVar
 
 import pyarrow.compute as pc
 
-from halfmask.masking.mask import MaskStep, MaskWords, Outcome, one_column, register_mask
+from halfmask.masking.step import MaskStep, MaskWords, Outcome, one_column, register_mask
 from halfmask.models.verdict import whole_number
 
 

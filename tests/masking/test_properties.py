@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import halfmask as hm
 from halfmask.errors import InputError, ParameterError
-from halfmask.masking.anatomy import deal_groups
-from halfmask.masking.pram import invariant_matrix, optimal_matrix
+from halfmask.masking.methods.anatomy import deal_groups
+from halfmask.masking.methods.pram import invariant_matrix, optimal_matrix
 
 M = hm.masks
 small = st.lists(st.integers(0, 9), min_size=4, max_size=9)

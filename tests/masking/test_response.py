@@ -16,8 +16,8 @@ from halfmask.dp.mechanisms import RandomizedResponse
 from halfmask.dp.sampling import Sampler
 from halfmask.errors import InputError, InternalError, ParameterError, PrivacyError, SchemaError
 from halfmask.masking import run
-from halfmask.masking.mask import Rows
-from halfmask.masking.response import read_responses
+from halfmask.masking.methods.response import read_responses
+from halfmask.masking.step import Rows
 from halfmask.release.doors.responses import ResponseClaim, estimate_answers
 from halfmask.report.responses import half_width
 

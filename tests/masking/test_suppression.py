@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import halfmask as hm
-from halfmask.masking import suppression
+from halfmask.masking.methods import suppression
 
 M = hm.masks
 NAMES = ("a", "b", "c")

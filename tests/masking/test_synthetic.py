@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import halfmask as hm
 from halfmask.errors import InputError, PrivacyError, SchemaError, UnsatisfiableError
-from halfmask.masking.synthetic import bin_edges, grow_tree
+from halfmask.masking.methods.synthetic import bin_edges, grow_tree
 
 M = hm.masks
 COLUMNS = {"age": "quasi", "sex": "quasi", "pay": "sensitive", "job": "other"}

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import halfmask as hm
-from halfmask.masking.anatomy import estimate_from_groups
+from halfmask.masking.methods.anatomy import estimate_from_groups
 
 AGE = [22, 22, 22, 45, 63, 40, 35, 35, 32]
 SALARY = [4, 5, 6, 7, 12, 9, 8, 10, 11]

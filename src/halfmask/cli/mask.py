@@ -33,8 +33,8 @@ from halfmask.cli.show import show_verdicts
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from halfmask.masking.cloaking import Cloak
-    from halfmask.masking.response import ShareEstimate
+    from halfmask.masking.methods.cloaking import Cloak
+    from halfmask.masking.methods.response import ShareEstimate
     from halfmask.release.doors.masked import MaskedRelease
 
 
@@ -43,7 +43,7 @@ class MaskCommand(PromiseCommand):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The way to write each mask."""
-        from halfmask.masking.mask import known_masks, metavar
+        from halfmask.masking.masks import known_masks, metavar
 
         del ctx
         with formatter.section("Steps"):
@@ -79,9 +79,9 @@ def mask_command(file: str, output: str | None, as_json: bool, **given: Any) -> 
     halfmask mask postgresql://host/db --table visits --step "round age base=5"
     -o postgresql://host/db --output-table visits_public
     """
-    from halfmask.masking.cloaking import Cloak
-    from halfmask.masking.mask import read_steps, secret_places
-    from halfmask.masking.pseudonyms import refuse_near_vault
+    from halfmask.masking.masks import read_steps, secret_places
+    from halfmask.masking.methods.cloaking import Cloak
+    from halfmask.masking.methods.pseudonyms import refuse_near_vault
     from halfmask.masking.run import mask, read_like, read_like_models
     from halfmask.models.options import read_models
     from halfmask.release.doors.masked import companion_path
@@ -138,7 +138,7 @@ def randomize_command(file: str, output: str | None, as_json: bool, **given: Any
 
     Example: halfmask randomize people.csv -c smokes --epsilon 1 -o out.csv --report out.html
     """
-    from halfmask.masking.response import estimate_shares
+    from halfmask.masking.methods.response import estimate_shares
     from halfmask.masking.run import randomize
 
     refuse_two_documents(output, json_too=as_json)
@@ -175,7 +175,7 @@ def shares_command(file: str, like: str, as_json: bool, **given: Any) -> None:
 
     Example: halfmask shares out.csv --like out.json
     """
-    from halfmask.masking.response import estimate_shares, read_responses
+    from halfmask.masking.methods.response import estimate_shares, read_responses
 
     table = load(file, given)
     found = [
@@ -216,7 +216,7 @@ def _keep_figures(release: MaskedRelease, path: str) -> None:
 
 
 def _draw_areas(release: MaskedRelease, cloak: Cloak, path: str) -> None:
-    from halfmask.masking.cloaking import geojson
+    from halfmask.masking.methods.cloaking import geojson
     from halfmask.release.files import whole_file
 
     with whole_file(path) as temporary:

@@ -12,16 +12,10 @@ import pyarrow as pa
 
 from halfmask.dp.sampling import Sampler
 from halfmask.errors import InputError, PrivacyError, UnsatisfiableError
-from halfmask.masking.figures import linkage_rate, step_figures
-from halfmask.masking.mask import (
-    Rows,
-    read_steps,
-    require_fit,
-    require_there,
-    step_from_report,
-    with_columns,
-)
-from halfmask.masking.response import Randomize
+from halfmask.masking.masks import read_steps, step_from_report
+from halfmask.masking.methods.response import Randomize
+from halfmask.masking.risk_utility import linkage_rate, step_figures
+from halfmask.masking.step import Rows, require_fit, require_there, with_columns
 from halfmask.models.check import stated_models
 from halfmask.models.needs import (
     leave_out_entries,
@@ -51,7 +45,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.masking.mask import MaskStep, Outcome
+    from halfmask.masking.step import MaskStep, Outcome
     from halfmask.models.verdict import Verdict
     from halfmask.release.demands import DemandsChoice
     from halfmask.release.doors.masked import MaskedRelease

@@ -1,4 +1,4 @@
-"""Pseudonyms: tokens by a keyed hash (``halfmask.masking.pseudonyms``), and what they tie together.
+"""Pseudonyms: tokens by a keyed hash, and what they tie together.
 
 A release in which tokens tie the rows of a person together keeps a promise only if it holds for
 these rows together; see ``tied_classes``.

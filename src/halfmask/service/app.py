@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from halfmask.anonymize.run import METHODS
 from halfmask.errors import CancelledError, HalfmaskError, InputError, MissingError
-from halfmask.masking.mask import known_masks, metavar
+from halfmask.masking.masks import known_masks, metavar
 from halfmask.metrics.cost import METRICS
 from halfmask.release.document import versions
 from halfmask.service import requests, steps

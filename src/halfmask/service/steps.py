@@ -262,8 +262,8 @@ def mask(
     Raises:
         InputError: a step names a file of the machine, or leaves a table beside the rows.
     """
-    from halfmask.masking.anatomy import Anatomy
-    from halfmask.masking.mask import read_steps, secret_places
+    from halfmask.masking.masks import read_steps, secret_places
+    from halfmask.masking.methods.anatomy import Anatomy
     from halfmask.masking.run import mask
     from halfmask.models.options import read_models
 

@@ -16,14 +16,14 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.errors import InputError, UnsatisfiableError
-from halfmask.masking.mask import MaskStep, MaskWords, Outcome, anything, one_column, register_mask
+from halfmask.masking.step import MaskStep, MaskWords, Outcome, anything, one_column, register_mask
 from halfmask.models.verdict import whole_number
 from halfmask.release.doors.claims import AnatomyClaim, BucketClaim
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.masking.mask import Rows
+    from halfmask.masking.step import Rows
     from halfmask.release.doors.masked import MaskedRelease
     from halfmask.table.table import Table
 
@@ -44,7 +44,7 @@ _ROWS = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Groups(MaskStep):
+class _GroupedRelease(MaskStep):
     """Rows dealt into groups with at least ``l`` sensitive values."""
 
     column: str = field(metadata=one_column())
@@ -71,7 +71,7 @@ class _Groups(MaskStep):
 
 @register_mask
 @dataclass(frozen=True, slots=True)
-class Anatomy(_Groups):
+class Anatomy(_GroupedRelease):
     """Publish ``column`` apart, by groups with at least ``l`` different values.
 
     The rows leave without it and with their ``group``; ``release.tables[column]`` holds the values
@@ -128,7 +128,7 @@ class Anatomy(_Groups):
 
 @register_mask
 @dataclass(frozen=True, slots=True)
-class Bucketize(_Groups):
+class Bucketize(_GroupedRelease):
     """Put the values of ``column`` in random order inside buckets with at least ``l`` of them.
 
     As ``Anatomy`` in one table: rows say their ``bucket``, and which value of it is whose is lost.

@@ -17,14 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import UnsatisfiableError
-from halfmask.masking.mask import MaskStep, MaskWords, Outcome, register_mask, some_columns
+from halfmask.masking.step import MaskStep, MaskWords, Outcome, register_mask, some_columns
 from halfmask.models.blank_cells import WildcardAnonymity
 from halfmask.models.verdict import whole_number, word
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.masking.mask import Rows
+    from halfmask.masking.step import Rows
     from halfmask.table.table import Table
 
     Bools = NDArray[np.bool_]

@@ -19,13 +19,13 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.errors import UnsatisfiableError
-from halfmask.masking.mask import (
+from halfmask.masking.step import (
     MaskStep,
     MaskWords,
     Outcome,
     one_column,
-    plain_type,
     register_mask,
+    value_type,
 )
 from halfmask.models.exact import at_most, fraction
 from halfmask.models.guarding import GuardingNodes, declared_tree, values_below
@@ -37,7 +37,7 @@ from halfmask.table.values import is_text
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.masking.mask import Rows
+    from halfmask.masking.step import Rows
     from halfmask.table.hierarchy import Hierarchy
     from halfmask.table.table import Table
 
@@ -117,7 +117,7 @@ class Guard(MaskStep):
             begin += len(labels)
         missing = ~present[held.codes]
         shown = pa.array(texts, pa.string()).take(pa.array(at, mask=missing))
-        kind = plain_type(table.arrow[self.column].type)
+        kind = value_type(table.arrow[self.column].type)
         if is_text(kind):
             shown = shown.cast(kind)
         facts = {

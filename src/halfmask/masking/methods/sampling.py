@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.errors import PrivacyError
-from halfmask.masking.mask import (
+from halfmask.masking.methods.swapping import group_ids
+from halfmask.masking.step import (
     MaskStep,
     MaskWords,
     Outcome,
@@ -24,7 +25,6 @@ from halfmask.masking.mask import (
     register_mask,
     some_columns,
 )
-from halfmask.masking.swapping import group_ids
 from halfmask.models.verdict import number, whole_number
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.masking.mask import Rows
+    from halfmask.masking.step import Rows
     from halfmask.table.table import Table
 
     Ints = NDArray[np.int64]

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.errors import InputError, usable_path
-from halfmask.masking.mask import (
+from halfmask.masking.step import (
     MaskStep,
     MaskWords,
     Outcome,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from halfmask.masking.mask import Rows
+    from halfmask.masking.step import Rows
     from halfmask.table.table import Table
 
 _FEW = 50  # values of a column that is no identifier, below which tokens are told by their counts

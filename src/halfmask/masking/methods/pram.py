@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import InputError, ParameterError
-from halfmask.masking.mask import MaskStep, MaskWords, Outcome, anything, one_column, register_mask
+from halfmask.masking.step import MaskStep, MaskWords, Outcome, anything, one_column, register_mask
 from halfmask.models.verdict import number, word
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.masking.mask import Rows
+    from halfmask.masking.step import Rows
 
     Floats = NDArray[np.float64]
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import InputError
-from halfmask.masking.mask import plain_type
-from halfmask.masking.numbers import numbers_in
+from halfmask.masking.numeric_columns import numbers_in
+from halfmask.masking.step import value_type
 from halfmask.metrics.estimate import failed_estimate, proportion
 from halfmask.table.values import is_number
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.masking.numbers import Numbers
+    from halfmask.masking.numeric_columns import Numbers
     from halfmask.metrics.estimate import Estimate
     from halfmask.table.table import Table
 
@@ -86,7 +86,7 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def _pair(before: Table, after: Table, name: str) -> tuple[Numbers, Numbers] | None:
     """A column before and after as numbers; None where it is none."""
     for table in (before, after):
-        kind = plain_type(table.arrow[name].type)
+        kind = value_type(table.arrow[name].type)
         if not (is_number(kind) or pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
             return None
     try:
@@ -138,8 +138,8 @@ def _correlations(
         for name in before.arrow.column_names
         if name in after.arrow.column_names
         and name not in before.schema.private
-        and is_number(plain_type(before.arrow[name].type))
-        and is_number(plain_type(after.arrow[name].type))
+        and is_number(value_type(before.arrow[name].type))
+        and is_number(value_type(after.arrow[name].type))
     ]
     mine = [name for name in names if name in changed]
     others = [name for name in names if name not in changed][: max(0, _MOST - len(mine))]

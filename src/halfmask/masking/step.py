@@ -7,17 +7,13 @@ documents, the checks before it runs, the report and the reference follow from t
 
 from __future__ import annotations
 
-import shlex
-from dataclasses import MISSING, Field, dataclass, field, fields, replace
-from difflib import get_close_matches
-from functools import cache
-from importlib import import_module, metadata
+from dataclasses import Field, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from halfmask.errors import InputError, InternalError, ParameterError, SchemaError
+from halfmask.errors import InternalError, SchemaError
 from halfmask.models.verdict import Parameter
 from halfmask.table.columns import Column, quote_names
 from halfmask.table.demands import leaving_columns, resolve
@@ -256,209 +252,15 @@ def mask_parameters(mask: type[MaskStep]) -> tuple[tuple[Field[Any], Parameter],
 
 
 _Kind = TypeVar("_Kind", bound=type[MaskStep])
-_REGISTER: dict[str, type[MaskStep]] = {}
-_HOMES = (  # in the order that the reference lists them
-    "coding", "noise", "swapping", "pram", "response", "microaggregation", "suppression",
-    "sampling", "synthetic", "anatomy", "guarding", "cloaking", "pseudonyms",
-)  # fmt: skip
+REGISTERED: dict[str, type[MaskStep]] = {}
 
 
 def register_mask(mask: _Kind) -> _Kind:
     """Make a mask known to command line, schema file, report and reference."""
-    known = _REGISTER.setdefault(mask.name, mask)
+    known = REGISTERED.setdefault(mask.name, mask)
     if (known.__module__, known.__qualname__) != (mask.__module__, mask.__qualname__):
         raise InternalError(f"Two masks are called {mask.name!r}: rename one.")
     return mask
-
-
-def known_masks() -> tuple[type[MaskStep], ...]:
-    """Every mask: those of this package and of others that name theirs under halfmask.masks."""
-    _load()
-    places = {f"halfmask.masking.{home}": place for place, home in enumerate(_HOMES)}
-    return tuple(
-        sorted(_REGISTER.values(), key=lambda one: places.get(one.__module__, len(places)))
-    )
-
-
-@cache
-def _load() -> None:
-    for module in _HOMES:
-        import_module(f"halfmask.masking.{module}")
-    for entry in metadata.entry_points(group="halfmask.masks"):
-        entry.load()
-
-
-def metavar(mask: type[MaskStep]) -> str:
-    """The way to write it, such as ``top-code COLUMN [share=NUMBER]``."""
-    parts = [mask.name]
-    places = [one for one, p in mask_parameters(mask) if p.kind in ("column", "columns")]
-    for one, parameter in mask_parameters(mask):
-        if places and one is places[0]:
-            word = "COLUMN" if parameter.kind == "column" else "COLUMN..."
-            parts.append(word if _is_required(one) else f"[{word}]")
-        elif parameter.text:
-            stated = f"{one.name.replace('_', '-')}={_example(parameter)}"
-            parts.append(stated if _is_required(one) else f"[{stated}]")
-    return " ".join(parts)
-
-
-def _example(parameter: Parameter) -> str:
-    if parameter.kind == "word":
-        return "|".join(parameter.words)
-    kinds = {"number": "NUMBER", "whole": "NUMBER", "column": "COLUMN", "columns": "COLUMN,..."}
-    return kinds.get(parameter.kind, "VALUE")
-
-
-def _is_required(one: Field[Any]) -> bool:
-    return one.default is MISSING and one.default_factory is MISSING
-
-
-def read_step(text: str) -> MaskStep:
-    """The mask that a text states, such as ``top-code income share=0.01``.
-
-    Names of columns with blanks stand in quotes.
-
-    Raises:
-        InputError: the text is not written as it should be.
-
-    Example:
-        >>> read_step("top-code income share=0.01")
-        TopCode(column='income', share=0.01, value=None, replace='threshold', least=3)
-    """
-    try:
-        first, *words = shlex.split(text)
-    except ValueError:
-        raise InputError(
-            'A step is a mask and its columns, such as "round income base=100".'
-        ) from None
-    mask = _mask_named(first)
-    named = {one.name: (one, parameter) for one, parameter in mask_parameters(mask)}
-    stated: dict[str, Any] = {}
-    places: list[str] = []
-    for word in words:
-        name, equals, value = word.partition("=")
-        key = name.replace("-", "_")
-        if not equals or key not in named:
-            places.append(word)
-        elif not named[key][1].text:
-            raise InputError(f"{mask.name} takes no {name}= as text: state it in Python.")
-        else:
-            stated[key] = _value(mask, key, named[key][1], value)
-    if places:
-        stated |= _placed(mask, places, named)
-    return _made(mask, stated)
-
-
-def _placed(mask: type[MaskStep], places: list[str], named: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns that stand behind the name of a mask."""
-    for key, (_, parameter) in named.items():
-        if parameter.kind == "columns":
-            return {key: tuple(places)}
-        if parameter.kind == "column":
-            if len(places) > 1:
-                raise InputError(f"{mask.name} takes one column: write {metavar(mask)}.")
-            return {key: places[0]}
-    raise InputError(f"{mask.name} takes no column: write {metavar(mask)}.")
-
-
-def _value(mask: type[MaskStep], key: str, parameter: Parameter, text: str) -> Any:
-    if parameter.kind == "columns":
-        return tuple(part for part in text.split(",") if part)
-    if parameter.kind in ("number", "whole", "any"):
-        try:
-            number = float(text)
-        except ValueError:
-            if parameter.kind == "any":
-                return text
-            raise InputError(f"{mask.name} takes a number after {key}=.") from None
-        return int(number) if number.is_integer() and "." not in text else number
-    return text
-
-
-def step_from_dict(given: Mapping[str, Any]) -> MaskStep:
-    """The mask that ``to_dict`` wrote, or an entry of ``[mask]`` in a schema file."""
-    rest = dict(given)
-    mask = _mask_named(rest.pop("mask", None))
-    if "secrets" in rest:
-        raise _secret_untold(mask)
-    known = {one.name for one, _ in mask_parameters(mask)}
-    unknown = [name for name in rest if name.replace("-", "_") not in known]
-    if unknown:
-        raise InputError(
-            f"{mask.name} takes no {unknown[0]!r}; it takes {', '.join(sorted(known))}."
-        )
-    return _made(mask, {name.replace("-", "_"): _tupled(value) for name, value in rest.items()})
-
-
-def step_from_report(given: Mapping[str, Any]) -> MaskStep:
-    """The mask that the report of a release tells; a report that brings a secret is not believed.
-
-    No report of ours does: whoever put a key or the place of one there would know all tokens.
-    """
-    mask = _mask_named(given.get("mask"))
-    secrets = {one.name for one, _ in mask_parameters(mask) if one.metadata.get("secret")}
-    if any(name.replace("-", "_") in secrets for name in given):
-        raise _secret_untold(mask)
-    return step_from_dict(given)
-
-
-def _secret_untold(mask: type[MaskStep]) -> InputError:
-    return InputError(
-        f"{mask.name} had a key or vault, which its release does not tell: state the steps "
-        "themselves, with it."
-    )
-
-
-def _tupled(value: Any) -> Any:
-    return tuple(_tupled(one) for one in value) if isinstance(value, list) else value
-
-
-def read_steps(given: Sequence[Any]) -> tuple[MaskStep, ...]:
-    """Masks as they are stated: themselves, their texts or their mappings."""
-    out = []
-    for one in given:
-        if isinstance(one, MaskStep):
-            out.append(one)
-        elif isinstance(one, str):
-            out.append(read_step(one))
-        elif isinstance(one, dict):
-            out.append(step_from_dict(one))
-        elif isinstance(one, type) and issubclass(one, MaskStep):
-            raise ParameterError("steps", one.__name__, "it its parameters, as TopCode('income')")
-        else:
-            raise ParameterError("steps", type(one).__name__, "masks, such as hm.masks.TopCode")
-    return tuple(out)
-
-
-def _mask_named(name: object) -> type[MaskStep]:
-    known_masks()
-    found = _REGISTER.get(name) if isinstance(name, str) else None
-    if found is None:
-        near = get_close_matches(str(name), _REGISTER, n=1)
-        hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(_REGISTER)}."
-        raise InputError(f"There is no mask {str(name)!r}: {hint}")
-    return found
-
-
-def _made(mask: type[MaskStep], stated: Mapping[str, Any]) -> MaskStep:
-    absent = [
-        one.name for one, _ in mask_parameters(mask) if _is_required(one) and one.name not in stated
-    ]
-    if absent:
-        raise InputError(f"{mask.name} needs {' and '.join(absent)}: write {metavar(mask)}.")
-    return mask(**stated)
-
-
-def secret_places(steps: Sequence[MaskStep]) -> list[str]:
-    """The files of keys and tokens that steps read."""
-    return [
-        place
-        for one in steps
-        for part, parameter in mask_parameters(type(one))
-        if part.metadata.get("secret")
-        and parameter.text
-        and (place := getattr(one, part.name)) is not None
-    ]
 
 
 def require_fit(mask: MaskStep, table: Table) -> None:
@@ -516,7 +318,7 @@ def _kinds(mask: MaskStep, table: Table) -> list[str]:
 
 
 def _holds(table: Table, name: str, takes: str) -> bool:
-    kind = plain_type(table.arrow[name].type)
+    kind = value_type(table.arrow[name].type)
     if takes == "dates":
         return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind) or is_text(kind))
     moments = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
@@ -528,13 +330,13 @@ def _holds(table: Table, name: str, takes: str) -> bool:
 
 
 def _kind(table: Table, name: str) -> str:
-    kind = plain_type(table.arrow[name].type)
+    kind = value_type(table.arrow[name].type)
     if is_text(kind):
         return "text"
     return "truth values" if pa.types.is_boolean(kind) else str(kind)
 
 
-def plain_type(kind: pa.DataType) -> pa.DataType:
+def value_type(kind: pa.DataType) -> pa.DataType:
     """The type of the values of a column, dictionary or not."""
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 

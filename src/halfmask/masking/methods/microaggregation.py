@@ -18,14 +18,14 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.errors import UnsatisfiableError
-from halfmask.masking.mask import MaskStep, MaskWords, Outcome, register_mask, some_columns
-from halfmask.masking.numbers import Numbers, numbers_in
+from halfmask.masking.numeric_columns import Numbers, numbers_in
+from halfmask.masking.step import MaskStep, MaskWords, Outcome, register_mask, some_columns
 from halfmask.models.verdict import whole_number, word
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.masking.mask import Rows
+    from halfmask.masking.step import Rows
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]

@@ -23,16 +23,16 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.errors import InputError, ParameterError, UnsatisfiableError
-from halfmask.masking.mask import (
+from halfmask.masking.methods.microaggregation import Microaggregate
+from halfmask.masking.numeric_columns import Numbers, numbers_in
+from halfmask.masking.step import (
     MaskStep,
     MaskWords,
     Outcome,
-    plain_type,
     register_mask,
     some_columns,
+    value_type,
 )
-from halfmask.masking.microaggregation import Microaggregate
-from halfmask.masking.numbers import Numbers, numbers_in
 from halfmask.models.verdict import whole_number
 from halfmask.release.doors.claims import CopyClaim, DrawClaim
 from halfmask.table.values import is_number
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.masking.mask import Rows
+    from halfmask.masking.step import Rows
     from halfmask.release.doors.masked import MaskedRelease
     from halfmask.table.table import Encoded, Table
 
@@ -153,7 +153,7 @@ def _taken_names(table: Table, columns: Sequence[str], draws: int) -> list[str]:
 
 def _read(table: Table, name: str) -> Numbers | Encoded:
     """A column as numbers where it holds numbers or moments without an order, else as codes."""
-    kind, declared = plain_type(table.arrow[name].type), table.schema.columns.get(name)
+    kind, declared = value_type(table.arrow[name].type), table.schema.columns.get(name)
     moments = pa.types.is_date(kind) or pa.types.is_timestamp(kind)
     if (is_number(kind) or moments) and (declared is None or declared.order is None):
         return numbers_in(table, name)
@@ -216,7 +216,7 @@ class _Drawing:
     """A tree over other columns, with the donors of each leaf."""
 
     source: _Source
-    tree: Tree
+    tree: CutTree
     bins: dict[str, Any]
     block: NDArray[np.uint8]
     donors: Ints
@@ -482,7 +482,7 @@ def scored_bins(codes: NDArray[Any], score: Floats, size: int) -> Bins:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tree:
+class CutTree:
     """Cuts level by level.
 
     Attributes:
@@ -511,7 +511,7 @@ class Tree:
         return self.first[node]
 
 
-def grow_tree(block: Bins, target: Floats, classes: int, least: int) -> Tree:
+def grow_tree(block: Bins, target: Floats, classes: int, least: int) -> CutTree:
     """Grow a tree whose leaves hold at least ``least`` rows each.
 
     Args:
@@ -560,7 +560,7 @@ def grow_tree(block: Bins, target: Floats, classes: int, least: int) -> Tree:
     columns, numbers = np.array(column), np.array(first)
     leaves = np.flatnonzero(columns < 0)
     numbers[leaves] = np.arange(len(leaves))
-    return Tree(columns, np.array(edge), numbers, len(leaves))
+    return CutTree(columns, np.array(edge), numbers, len(leaves))
 
 
 def _frequent(codes: Ints, classes: int) -> Ints:

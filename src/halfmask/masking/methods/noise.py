@@ -22,7 +22,8 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.errors import ParameterError
-from halfmask.masking.mask import (
+from halfmask.masking.numeric_columns import moments_in, numbers_in
+from halfmask.masking.step import (
     MaskStep,
     MaskWords,
     Outcome,
@@ -31,15 +32,14 @@ from halfmask.masking.mask import (
     secret_place,
     some_columns,
 )
-from halfmask.masking.numbers import moments_in, numbers_in
 from halfmask.models.verdict import number, whole_number, word
 from halfmask.release.pseudonyms import key_bytes, keyed_tokens
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.masking.mask import Rows
-    from halfmask.masking.numbers import Numbers
+    from halfmask.masking.numeric_columns import Numbers
+    from halfmask.masking.step import Rows
     from halfmask.table.table import Table
 
     Floats = NDArray[np.float64]

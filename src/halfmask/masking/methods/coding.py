@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import ParameterError
-from halfmask.masking.mask import (
+from halfmask.masking.numeric_columns import bound_as_number, numbers_in
+from halfmask.masking.step import (
     MaskStep,
     MaskWords,
     Outcome,
@@ -25,7 +26,6 @@ from halfmask.masking.mask import (
     register_mask,
     some_columns,
 )
-from halfmask.masking.numbers import bound_as_number, numbers_in
 from halfmask.models.verdict import number, whole_number, word
 from halfmask.table.hierarchy import canonical
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.masking.mask import Rows
+    from halfmask.masking.step import Rows
 
 _REPLACE = {"threshold": "the threshold", "mean": "the mean of those coded", "missing": "nothing"}
 

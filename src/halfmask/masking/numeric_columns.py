@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import InputError, ParameterError
-from halfmask.masking.mask import plain_type
+from halfmask.masking.step import value_type
 from halfmask.table.values import as_moments, is_number, is_text, out_of_calendar
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def moments_in(table: Table, name: str) -> Numbers:
     Raises:
         InputError: texts are no dates; says how many.
     """
-    kind = plain_type(table.arrow[name].type)
+    kind = value_type(table.arrow[name].type)
     if not is_text(kind):
         return numbers_in(table, name)
     encoded = table.encode(name)

@@ -25,15 +25,15 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.errors import InputError, UnsatisfiableError
-from halfmask.masking.mask import MaskStep, MaskWords, Outcome, anything, one_column, register_mask
-from halfmask.masking.numbers import numbers_in
+from halfmask.masking.numeric_columns import numbers_in
+from halfmask.masking.step import MaskStep, MaskWords, Outcome, anything, one_column, register_mask
 from halfmask.models.blank_cells import WildcardAnonymity
 from halfmask.models.verdict import whole_number, word
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.masking.mask import Rows
+    from halfmask.masking.step import Rows
     from halfmask.table.table import Table
 
     Floats = NDArray[np.float64]

@@ -19,7 +19,7 @@ from halfmask.dp.budget import exact
 from halfmask.dp.domain import Values, domain_of, encoded, value_key
 from halfmask.dp.mechanisms import RandomizedResponse
 from halfmask.errors import InputError, ParameterError
-from halfmask.masking.mask import MaskStep, MaskWords, Outcome, one_column, register_mask
+from halfmask.masking.step import MaskStep, MaskWords, Outcome, one_column, register_mask
 from halfmask.models.verdict import number
 from halfmask.release.doors.masked import MaskedRelease
 from halfmask.release.doors.responses import (
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from os import PathLike
 
-    from halfmask.masking.mask import Rows
+    from halfmask.masking.step import Rows
     from halfmask.table.table import Table
 
 MOST = 20  # epsilon beyond which nearly every answer is the true one, as for cells

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from halfmask.masking.mask import (
+from halfmask.masking.numeric_columns import numbers_in
+from halfmask.masking.step import (
     MaskStep,
     MaskWords,
     Outcome,
@@ -24,14 +25,13 @@ from halfmask.masking.mask import (
     register_mask,
     some_columns,
 )
-from halfmask.masking.numbers import numbers_in
 from halfmask.models.verdict import number, whole_number
 from halfmask.table.values import is_number
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.masking.mask import Rows
+    from halfmask.masking.step import Rows
     from halfmask.table.table import Table
 
     Floats = NDArray[np.float64]

@@ -1,0 +1,1 @@
+"""One chapter of masks a module; each mask is one class that declares itself."""
