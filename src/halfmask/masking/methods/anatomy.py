@@ -44,7 +44,7 @@ _ROWS = (
 
 
 @dataclass(frozen=True, slots=True)
-class _GroupedRelease(MaskStep):
+class _GroupingMask(MaskStep):
     """Rows dealt into groups with at least ``l`` sensitive values."""
 
     column: str = field(metadata=one_column())
@@ -71,7 +71,7 @@ class _GroupedRelease(MaskStep):
 
 @register_mask
 @dataclass(frozen=True, slots=True)
-class Anatomy(_GroupedRelease):
+class Anatomy(_GroupingMask):
     """Publish ``column`` apart, by groups with at least ``l`` different values.
 
     The rows leave without it and with their ``group``; ``release.tables[column]`` holds the values
@@ -128,7 +128,7 @@ class Anatomy(_GroupedRelease):
 
 @register_mask
 @dataclass(frozen=True, slots=True)
-class Bucketize(_GroupedRelease):
+class Bucketize(_GroupingMask):
     """Put the values of ``column`` in random order inside buckets with at least ``l`` of them.
 
     As ``Anatomy`` in one table: rows say their ``bucket``, and which value of it is whose is lost.
