@@ -12,7 +12,7 @@ import halfmask as hm
 from halfmask.anonymize import auto
 from halfmask.anonymize.partition import widths
 from halfmask.errors import InfeasibleDemandsError, ParameterError
-from halfmask.kernels import labels as kernels
+from halfmask.kernels.partition import label_loss as kernels
 
 JOBS = {"office": ["clerk", "boss"], "yard": ["smith", "mason", "guard"]}
 TRIED = ("optimal", "local", "personal", "mondrian", "k-member")

@@ -18,7 +18,7 @@ from halfmask.anonymize.partition import exact
 from halfmask.anonymize.partition.optimum import Optimum
 from halfmask.anonymize.problem import RecodingProblem
 from halfmask.coclustering import trees
-from halfmask.kernels import price
+from halfmask.kernels.partition import pricing
 from halfmask.metrics.cost import METRICS
 from halfmask.models.needs import statistics
 from halfmask.table.hierarchies.builders import find_automatic
@@ -190,12 +190,12 @@ def distances(size: int = 14) -> np.ndarray:
 
 def test_a_walk_over_classes_that_pauses_finds_what_one_without_pauses_finds(monkeypatch):
     far = distances()
-    rules = price.Rules.of_sizes(np.full(len(far), 3))
+    rules = pricing.Rules.of_sizes(np.full(len(far), 3))
     prices = np.full(len(far), 0.8)
-    given = (far, rules, prices, price.Wanted(price.DBIL, np.inf, 0.0), 10_000, 10_000_000)
-    wanted = price.priced_classes(*given)
-    monkeypatch.setattr(price, "_SLICE", 1)
-    found = price.priced_classes(*given, 1e300)
+    given = (far, rules, prices, pricing.Wanted(pricing.DBIL, np.inf, 0.0), 10_000, 10_000_000)
+    wanted = pricing.priced_classes(*given)
+    monkeypatch.setattr(pricing, "_SLICE", 1)
+    found = pricing.priced_classes(*given, 1e300)
     assert wanted[4] is found[4] is True
     assert len(wanted[2]) > 10
     for one, other in zip(wanted[:3], found[:3], strict=True):
@@ -204,12 +204,12 @@ def test_a_walk_over_classes_that_pauses_finds_what_one_without_pauses_finds(mon
 
 def test_a_walk_over_classes_looks_at_the_clock_and_stops(monkeypatch):
     far = distances(40)
-    rules = price.Rules.of_sizes(np.full(len(far), 8))
+    rules = pricing.Rules.of_sizes(np.full(len(far), 8))
     clock = Clock(1.0)
-    monkeypatch.setattr(price, "time", clock)
+    monkeypatch.setattr(pricing, "time", clock)
     prices = np.full(len(far), 50.0)  # every class qualifies: far more than can be listed
-    given = (far, rules, prices, price.Wanted(price.WCSD, np.inf, 0.0), 2_000_000, 10**12)
-    *_, whole = price.priced_classes(*given, 5.0)
+    given = (far, rules, prices, pricing.Wanted(pricing.WCSD, np.inf, 0.0), 2_000_000, 10**12)
+    *_, whole = pricing.priced_classes(*given, 5.0)
     assert not whole
     assert clock.looks == 5
 

@@ -7,11 +7,13 @@ import os
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from halfmask.kernels.cache import KernelCache, choose_cache, source_digest
-from halfmask.kernels.compiler import kernel
+from halfmask.kernels.compilation import cache
+from halfmask.kernels.compilation.cache import KernelCache, choose_cache, source_digest
+from halfmask.kernels.compilation.compiler import kernel
 
 as_anybody = pytest.mark.skipif(
     os.geteuid() == 0, reason="the superuser can write everywhere; nothing to see"
@@ -126,13 +128,24 @@ def test_the_digest_follows_every_source(tmp_path):
     (tmp_path / "two.py").write_text("2")
     after = source_digest(tmp_path)
     (tmp_path / "two.py").write_text("3")
-    assert len({before, after, source_digest(tmp_path)}) == 3
+    changed = source_digest(tmp_path)
+    (tmp_path / "within").mkdir()
+    (tmp_path / "within" / "two.py").write_text("3")
+    inside = source_digest(tmp_path)
+    (tmp_path / "within" / "two.py").rename(tmp_path / "within" / "three.py")
+    assert len({before, after, changed, inside, source_digest(tmp_path)}) == 5
+
+
+def test_the_folder_follows_the_sources_of_all_kernels():
+    kernels = Path(cache.__file__).parents[1]
+    assert (kernels / "grouping.py").exists()
+    assert cache.folder().name == f"halfmask-{source_digest(kernels)}"
 
 
 def test_two_processes_at_once_do_not_disturb_each_other(tmp_path):
     script = (
         "import numpy as np\n"
-        "from halfmask.kernels.group import add_up\n"
+        "from halfmask.kernels.grouping import add_up\n"
         "a, b = np.array([0, 1, 1], np.int32), np.array([1, 2, 3])\n"
         "print(add_up(a, b, 2).tolist(), sum(add_up.stats.cache_hits.values()))\n"
     )
@@ -157,8 +170,8 @@ def test_other_versions_of_numba_compile_as_they_do(tmp_path):
     script = (
         "import numba, sys; numba.__version__ = '0.60.0'\n"
         "import numpy as np\n"
-        "from halfmask.kernels.compiler import ascend\n"
-        "assert 'halfmask.kernels.pipeline' not in sys.modules\n"
+        "from halfmask.kernels.compilation.compiler import ascend\n"
+        "assert 'halfmask.kernels.compilation.pipeline' not in sys.modules\n"
         "print(ascend(np.array([3, 1, 2])).tolist())\n"
     )
     found = subprocess.run(  # noqa: S603 - our own code

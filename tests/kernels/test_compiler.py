@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from numba.core.registry import cpu_target
 from patience import until
 
-from halfmask.kernels import cache
-from halfmask.kernels import pipeline as notices
-from halfmask.kernels.compiler import ascend, bare, kernel
-from halfmask.kernels.tree import ranked
+from halfmask.kernels.compilation import cache
+from halfmask.kernels.compilation import pipeline as notices
+from halfmask.kernels.compilation.compiler import ascend, bare, kernel
+from halfmask.kernels.partition.search_tree import ranked
 
 
 @kernel
@@ -156,7 +156,7 @@ def test_nothing_is_said_elsewhere(monkeypatch):
 def test_kernels_load_no_linear_algebra_and_leave_it_to_others():
     said = (
         "import sys, numba, numpy as np\n"
-        "from halfmask.kernels.compiler import ascend\n"
+        "from halfmask.kernels.compilation.compiler import ascend\n"
         "ascend(np.array([2, 1]))\n"
         "print('scipy.linalg' in sys.modules)\n"
         "print(numba.njit(lambda a: np.dot(a, a))(np.array([1.0, 2.0])))\n"

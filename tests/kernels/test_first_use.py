@@ -15,8 +15,8 @@ from halfmask.sample import write
 
 COUNTING = """
 import sys
-from halfmask.kernels.cache import KernelCache
-from halfmask.kernels.compiler import Sparing
+from halfmask.kernels.compilation.cache import KernelCache
+from halfmask.kernels.compilation.compiler import Sparing
 
 used, load = set(), KernelCache.load_overload
 
@@ -36,9 +36,10 @@ finally:
 COMMANDS = {
     "own demands": (
         ["--personal-k", "--personal-l", "disease"],
-        "improve._fill improve.absorb labels._run",  # k-member is tried too
+        # k-member is tried too
+        "partition.improvement._fill partition.improvement.absorb partition.label_loss._run",
     ),
-    "mdav": (["--k", "5", "--ignore-demands", "--method", "mdav"], "labels._run"),
+    "mdav": (["--k", "5", "--ignore-demands", "--method", "mdav"], "partition.label_loss._run"),
 }
 
 

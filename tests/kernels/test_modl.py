@@ -12,8 +12,8 @@ from halfmask.coclustering.criterion import GridCriterion
 from halfmask.coclustering.hierarchy import merge_parts, renumber
 from halfmask.coclustering.observations import Variable, observe
 from halfmask.coclustering.search import GridSearch
-from halfmask.kernels import coclustering, coclustering_path
-from halfmask.kernels.coclustering import anneal_values, best_intervals, move_values
+from halfmask.kernels.coclustering import merge_path, one_variable
+from halfmask.kernels.coclustering.one_variable import anneal_values, best_intervals, move_values
 
 
 def case(seed, kinds):
@@ -137,9 +137,9 @@ def test_numpy_merges_as_the_kernel_does(seed, kinds, form, some):
     frozen = [some and k == 1 for k in range(len(kinds))]
     stop_at = [1 + (seed + k) % 2 for k in range(len(kinds))]
     found = []
-    for merge in (coclustering_path.merge_plain, coclustering_path.merge_compiled):
+    for merge in (merge_path.plain_merge_path, merge_path.merge_compiled):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(coclustering_path, "merge_path", merge)
+            patch.setattr(merge_path, "merge_path", merge)
             judge = GridCriterion(observed, form)
             found.append(merge_parts(judge, grid, frozen=frozen, stop_at=stop_at))
     assert np.array_equal(found[0].steps, found[1].steps)
@@ -156,7 +156,7 @@ def test_numpy_profiles_as_the_kernel_does(seed, kinds):
         cell, cells = search.cells_of_others(side, grid)
         given = (*search.index[side], cell, observed.weights, cells)
         for one, other in zip(
-            coclustering._profile(*given), coclustering._profile_plain(*given), strict=True
+            one_variable._profile(*given), one_variable._plain_profile(*given), strict=True
         ):
             assert np.array_equal(one, other)
             assert one.dtype == other.dtype
@@ -164,8 +164,8 @@ def test_numpy_profiles_as_the_kernel_does(seed, kinds):
 
 def test_chances_are_exponentials():
     asked = -np.concatenate([[0.0], np.geomspace(1e-9, 700, 2000)])
-    found = [coclustering._chance(x) for x in asked]
+    found = [one_variable._chance(x) for x in asked]
     near = asked > -40  # less is nothing beside the likeliest, whose chance is 1
     assert np.allclose(np.array(found)[near], np.exp(asked[near]), rtol=3e-13, atol=0)
     assert max(np.array(found)[~near]) < 1e-17
-    assert coclustering._chance(-1e9) < 1e-300
+    assert one_variable._chance(-1e9) < 1e-300

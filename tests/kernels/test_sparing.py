@@ -7,10 +7,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from halfmask.kernels import divide, group, lattice
-from halfmask.kernels.cache import KernelCache
-from halfmask.kernels.compiler import Sparing, interpret, kernel
+from halfmask.kernels import grouping, lattice
+from halfmask.kernels.compilation.cache import KernelCache
+from halfmask.kernels.compilation.compiler import Sparing, interpret, kernel
 from halfmask.kernels.distance import Points
+from halfmask.kernels.partition import construction
 
 ROUNDS = 30
 
@@ -101,13 +102,13 @@ def test_groups_of_keys(width):
         masks = np.full(len(words), 3, np.uint64)
         maps = rng.integers(0, 4, 4 * len(words)).astype(np.uint64)
         given = keys, rows, words, shifts, masks, 4 * np.arange(len(words)), maps
-        same(group.regroup.plain(*given), group.regroup.compiled(*given))
+        same(grouping.regroup.plain(*given), grouping.regroup.compiled(*given))
 
 
 def test_groups_of_keys_by_hand():
     keys = np.array([[5], [3], [5], [1]], np.uint64)
     none, fields = np.empty(0, np.int64), np.empty(0, np.uint64)
-    ids, unique, sums = group.regroup.plain(
+    ids, unique, sums = grouping.regroup.plain(
         keys, np.array([1, 2, 3, 4]), none, fields, fields, none, fields
     )
     assert ids.tolist() == [0, 1, 0, 2]
@@ -125,7 +126,7 @@ def test_merged_histograms():
         values = rng.integers(0, domain, sizes.sum()).astype(np.int32)
         counts = rng.integers(1, 9, len(values))
         given = ids, groups, starts, values, counts, domain
-        same(group.merge.plain(*given), group.merge.compiled(*given))
+        same(grouping.merge.plain(*given), grouping.merge.compiled(*given))
 
 
 @pytest.mark.parametrize("geometric", [True, False])
@@ -221,7 +222,7 @@ def random_points(rng, n):
 def random_demands(rng, n, columns):
     values = rng.integers(-1, 5, (n, columns)).astype(np.int32)
     k = rng.integers(1, 5, n)
-    return divide.Demands(
+    return construction.Demands(
         k, values, rng.integers(0, 4, (n, columns)), np.ones((n, columns)),
         np.full((columns, 5), 0.2),
     )  # fmt: skip
@@ -234,12 +235,12 @@ def test_classes_around_outer_rows_and_grown_ones(columns):
         n = int(rng.integers(1, 90))
         given = random_points(rng, n), random_demands(rng, n, columns)
         ordinal = np.array([True, False])
-        same([divide.mdav_classes.plain(*given, ordinal)],
-             [divide.mdav_classes.compiled(*given, ordinal)])  # fmt: skip
+        same([construction.mdav_classes.plain(*given, ordinal)],
+             [construction.mdav_classes.compiled(*given, ordinal)])  # fmt: skip
         draws = rng.random(n + 1)
         for improved in (True, False):
-            one = divide.k_member.plain(*given, draws, improved)
-            same([one], [divide.k_member.compiled(*given, draws, improved)])
+            one = construction.k_member.plain(*given, draws, improved)
+            same([one], [construction.k_member.compiled(*given, draws, improved)])
 
 
 def test_radii_of_classes():
@@ -262,9 +263,9 @@ def test_classes_around_outer_rows_by_hand():
         numbers, np.ones(1), none, np.empty(0), np.empty(0, np.int64), np.empty(0, np.int64),
         none, np.empty(0), np.zeros((1, 3), np.int64),
     )  # fmt: skip
-    demands = divide.Demands(
+    demands = construction.Demands(
         np.full(5, 2), none, np.zeros((5, 0), np.int64), np.zeros((5, 0)), np.zeros((0, 0))
     )
-    found = divide.mdav_classes.plain(points, demands, np.zeros(0, np.bool_))
+    found = construction.mdav_classes.plain(points, demands, np.zeros(0, np.bool_))
     # The mean is 4.4: 9 is farthest, with 8; then 0, the farthest from 9, with 1; 4 is left over.
     assert found.tolist() == [1, 0, 1, 0, -1]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import halfmask as hm
 from halfmask.errors import UnsatisfiableError
-from halfmask.kernels.cloaking import cloak_places
+from halfmask.kernels.masking.cloaking import cloak_places
 from halfmask.masking.methods.cloaking import cells_of, grid_areas
 
 M = hm.masks

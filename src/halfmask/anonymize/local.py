@@ -141,12 +141,12 @@ def number_pairs(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray
 
 def number_values(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     """Number the distinct values, which are not negative, from 0 by first occurrence."""
-    from halfmask.kernels import group
+    from halfmask.kernels import grouping
 
     none = np.empty(0, dtype=np.int64)
     keys = np.ascontiguousarray(numbers).astype(np.uint64).reshape(-1, 1)
     unsigned = none.astype(np.uint64)
-    ids, _, _ = group.regroup(
+    ids, _, _ = grouping.regroup(
         keys, np.ones(len(keys), dtype=np.int64), none, unsigned, unsigned, none, unsigned
     )
     return np.asarray(ids, dtype=np.int64)

@@ -91,8 +91,8 @@ def merge_parts(
         frozen: variables whose parts stay.
         stop_at: the least number of parts per variable.
     """
-    from halfmask.kernels.coclustering_merges import Cells, GridVariables
-    from halfmask.kernels.coclustering_path import merge_path
+    from halfmask.kernels.coclustering.merge_path import merge_path
+    from halfmask.kernels.coclustering.merges import Cells, GridVariables
 
     observed = criterion.observations
     dims = len(partition)

@@ -284,7 +284,7 @@ def extend_partition(
     search: GridSearch, side: int, chosen: NDArray[np.int64], found: GridPartition
 ) -> GridPartition:
     """The partition of all values: those not drawn join the part that costs least."""
-    from halfmask.kernels.coclustering import place_values
+    from halfmask.kernels.coclustering.one_variable import place_values
 
     part = np.full(search.criterion.observations.sizes[side], -1, dtype=np.int32)
     part[chosen] = found[side]

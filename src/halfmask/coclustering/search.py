@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.coclustering.criterion import GridCriterion, GridPartition
-    from halfmask.kernels.coclustering import ValueCounts
+    from halfmask.kernels.coclustering.one_variable import ValueCounts
 
 ROOM = 20_000_000  # entries of the dense working matrix (cells of the other variables x parts)
 TOLERANCE = 1e-7
@@ -97,7 +97,7 @@ class GridSearch:
 
     def profile(self, side: int, partition: GridPartition) -> ValueCounts:
         """The counts of each value of one variable over the cells of the others."""
-        from halfmask.kernels.coclustering import ValueCounts, profile
+        from halfmask.kernels.coclustering.one_variable import ValueCounts, profile
 
         cell, cells = self.cells_of_others(side, partition)
         starts, order = self.index[side]
@@ -114,7 +114,7 @@ class GridSearch:
         return self._move(side, partition, sweeps)
 
     def _move(self, side: int, partition: GridPartition, sweeps: int) -> GridPartition:
-        from halfmask.kernels.coclustering import move_values
+        from halfmask.kernels.coclustering.one_variable import move_values
 
         parts = int(partition[side].max()) + 1
         values = self.profile(side, partition)
@@ -137,7 +137,7 @@ class GridSearch:
         self, side: int, partition: GridPartition, heat: float, sweeps: int
     ) -> GridPartition:
         """Let the values of a categorical variable wander, first freely, then less and less."""
-        from halfmask.kernels.coclustering import anneal_values
+        from halfmask.kernels.coclustering.one_variable import anneal_values
 
         parts = int(partition[side].max()) + 1
         values = self.profile(side, partition)
@@ -156,7 +156,7 @@ class GridSearch:
         return (*partition[:side], renumber(part), *partition[side + 1 :])
 
     def _cut(self, side: int, partition: GridPartition) -> GridPartition:
-        from halfmask.kernels.coclustering import best_intervals
+        from halfmask.kernels.coclustering.one_variable import best_intervals
 
         starts, cells, counts, n_cells = self.profile(side, partition)
         blocks = self._blocks(side, partition[side])

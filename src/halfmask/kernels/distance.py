@@ -1,13 +1,8 @@
-"""Differences between the histograms of classes and that of all rows, summed in one pass.
+"""How far histograms of classes are from that of all rows, and rows from each other.
 
-Distances between rows: Manhattan over columns that each span their weight.
-
-A numeric column adds the difference of two positions, a categorical one the height of the lowest
-common label. Heights of small hierarchies stand in a table; those of large ones are counted as the
-levels at which two labels differ.
-
-Nearest rows under a sum of column distances, ties broken at random but repeatably; how many rows
-have their own nearest.
+Rows: Manhattan over columns that each span their weight. A numeric column adds the difference of
+two positions, a categorical one the height of the lowest common label. Heights of small hierarchies
+stand in a table; those of large ones are counted as the levels at which two labels differ.
 """
 
 from __future__ import annotations
@@ -16,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels.compiler import (
+from halfmask.kernels.compilation.compiler import (
     ascend,
     bare,
     integer_rows,
@@ -82,7 +77,7 @@ def ordered_distances(
         first, end, n = starts[i], starts[i + 1], rows[i]
         if first == end:
             continue
-        if last <= 16 * (end - first):
+        if last <= 16 * (end - first):  # cheaper than to sort its entries and to search for signs
             for e in range(first, end):
                 dense[places[e]] = counts[e]
             count = 0
@@ -178,7 +173,7 @@ def distance(p: Any, i: int, j: int) -> float:
     total = 0.0
     for c in range(p.numbers.shape[1]):
         x = abs(p.numbers[i, c] - p.numbers[j, c])
-        if x != x:
+        if x != x:  # one is NaN; asked here, not before, as few are
             both = np.isnan(p.numbers[i, c]) and np.isnan(p.numbers[j, c])
             x = 0.0 if both else p.spans[c]
         total += x
@@ -232,6 +227,29 @@ def distances_from(p: Any, origin: int, rows: Any, count: int, out: Any) -> None
             if p.marks[origin, m] != p.marks[row, m]:
                 total += p.steps[m]
         out[row] = total
+
+
+def plain_distances_from(p: Any, origin: int, rows: Any, count: int, out: Any) -> None:
+    """What ``distances_from`` writes, by NumPy.
+
+    The same to the last bit: columns are added in the order in which the kernel adds them.
+    """
+    at = rows[:count]
+    total = np.zeros(count)
+    for c in range(p.numbers.shape[1]):
+        others = p.numbers[at, c]
+        x = np.abs(p.numbers[origin, c] - others)
+        lost = np.isnan(x)
+        if lost.any():
+            both = np.isnan(others) & np.isnan(p.numbers[origin, c])
+            x = np.where(lost, np.where(both, 0.0, p.spans[c]), x)
+        total += x
+    for c in range(p.codes.shape[1]):
+        begin = p.offsets[c] + p.codes[origin, c] * p.sizes[c]
+        total += p.table[begin + p.codes[at, c]]
+    for m in range(p.marks.shape[1]):
+        total += np.where(p.marks[at, m] != p.marks[origin, m], p.steps[m], 0.0)
+    out[at] = total
 
 
 @kernel

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels import vectors
-from halfmask.kernels.compiler import (
+from halfmask.kernels.compilation.compiler import (
     Sparing,
     ascend,
     bare,
@@ -26,7 +25,7 @@ from halfmask.kernels.compiler import (
     reals,
     zeros,
 )
-from halfmask.kernels.distance import distances_from
+from halfmask.kernels.distance import distances_from, plain_distances_from
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -323,7 +322,7 @@ def _radii(p: Any, f: Any) -> Any:
                 apart[a] = far[places[a]]
                 widest = max(widest, apart[a])
                 within += f.rows[fits[a]] if apart[a] < nearest else 0
-            if within >= f.sizes[c]:
+            if within >= f.sizes[c]:  # only then is its radius below the least: sorting is dear
                 nearest = _radius(apart, f.rows, fits, f.sizes[c])
         least += f.sizes[c] * nearest
         most += f.sizes[c] * widest
@@ -339,7 +338,7 @@ def _plain_radii(p: Any, f: Any) -> tuple[float, float]:
         places, held = f.points[fits], f.rows[fits]
         nearest, widest = np.inf, 0.0
         for origin in places.tolist():
-            vectors.distances_from(p, origin, places, len(places), far)
+            plain_distances_from(p, origin, places, len(places), far)
             apart = far[places]
             widest = max(widest, float(apart.max()))
             if held[apart < nearest].sum() >= size:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.kernels.cover import Found
+    from halfmask.kernels.coverage import Found
     from halfmask.metrics.common_ground import SharedColumn
     from halfmask.metrics.weighted import ClassRows
     from halfmask.table.tuples import Counts
@@ -136,7 +136,7 @@ class Cover:
         fits: NDArray[np.int64] = _NONE,
         merged: bool = True,
     ) -> Found:
-        from halfmask.kernels.cover import Columns, Found, covering
+        from halfmask.kernels.coverage import Columns, Found, covering
 
         count = leaves.shape[1]
         best = np.full(count, -1, dtype=np.int64)

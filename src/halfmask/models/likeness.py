@@ -74,12 +74,12 @@ def _surplus(
     values: Histogram, most: NDArray[np.float64], least: NDArray[np.float64] | None = None
 ) -> NDArray[np.int64]:
     """Per class, a lower bound of the rows to lose until every value keeps to its shares."""
-    from halfmask.kernels import survivors
+    from halfmask.kernels import resemblance
 
     high = np.minimum(most * (1 + _SLACK), 1.0)
     low = np.zeros(values.domain) if least is None else least * (1 - _SLACK)
-    found = survivors.ClassHistogram(values.starts, values.values, values.counts)
-    return np.asarray(survivors.surplus(found, high, low))
+    found = resemblance.ClassHistogram(values.starts, values.values, values.counts)
+    return np.asarray(resemblance.surplus(found, high, low))
 
 
 def _survivors(
@@ -92,7 +92,7 @@ def _survivors(
     capped: bool = False,
 ) -> NDArray[np.bool_] | None:
     """The classes of ``kept`` that stay; None where exact integers must decide."""
-    from halfmask.kernels import survivors
+    from halfmask.kernels import resemblance
 
     size = int(values.counts.sum())
     # With a bound downward equality fails, which the kernel leaves to Python's integers.
@@ -102,9 +102,9 @@ def _survivors(
     ratio = (factor.numerator, factor.denominator) if fits else (0, 0)
     left = kept.copy()
     totals = values.totals() if kept.all() else values.select(kept).totals()
-    asked = survivors.LikenessBounds(float(factor), downward, complete, capped, *ratio)
-    found = survivors.ClassHistogram(values.starts, values.values, values.counts)
-    decided = survivors.stay_likely(found, totals, left, asked)
+    asked = resemblance.LikenessBounds(float(factor), downward, complete, capped, *ratio)
+    found = resemblance.ClassHistogram(values.starts, values.values, values.counts)
+    decided = resemblance.stay_likely(found, totals, left, asked)
     return left if decided else None
 
 

@@ -187,7 +187,7 @@ class TCloseness(Model):
 
     def survivors(self, classes: Classes, kept: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
         """The classes of ``kept`` that stay when those that fail leave, again and again."""
-        from halfmask.kernels import survivors
+        from halfmask.kernels import resemblance
 
         if self.original:
             return None
@@ -205,8 +205,8 @@ class TCloseness(Model):
         totals = np.zeros((len(maps), int(maps.max(initial=0)) + 1), dtype=np.int64)
         for level, labels in enumerate(maps):
             np.add.at(totals[level], labels, total)
-        survivors.stay_close(
-            survivors.ClassHistogram(values.starts, values.values, values.counts),
+        resemblance.stay_close(
+            resemblance.ClassHistogram(values.starts, values.values, values.counts),
             np.ascontiguousarray(maps), totals, left, way == "ordered", t.numerator, t.denominator,
         )  # fmt: skip
         return left

@@ -280,7 +280,7 @@ def audit_tuples(
 
 def _pairs(found: Regions) -> tuple[NDArray[np.int32], NDArray[np.uint64]] | None:
     """The classes that meet, and those that releases share; None where they are too many."""
-    from halfmask.kernels.cover import meeting_pairs
+    from halfmask.kernels.coverage import meeting_pairs
 
     pairs = np.empty((_room(found), 2), dtype=np.int32)
     count, alike = meeting_pairs(found.meeting, found.held, pairs, _STEPS)
@@ -390,7 +390,7 @@ def _intersections(
     alike: NDArray[np.uint64],
 ) -> tuple[list[Witness], NDArray[np.bool_]]:
     """What classes that meet leave together, and the boxes where that is."""
-    from halfmask.kernels.cover import narrowed_pairs
+    from halfmask.kernels.coverage import narrowed_pairs
 
     count, limits = len(found.rows), limits_of(values, len(found.rows))
     told = np.zeros((count, count, 5), dtype=np.int64)
@@ -415,7 +415,7 @@ def limits_of(values: ValueRows, count: int) -> NDArray[np.int64]:
 
 def _told(found: Regions, place: int, people: Tuples) -> tuple[int | None, int | None, int]:
     """How many people are narrowed down further, how many for certain, and in how many places."""
-    from halfmask.kernels.cover import narrowed_targets
+    from halfmask.kernels.coverage import narrowed_targets
 
     values = found.values[place]
     leaves = found.leaves_of(people)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from halfmask.kernels.cover import Meeting, RegionEntries
+    from halfmask.kernels.coverage import Meeting, RegionEntries
     from halfmask.series.leaves import ColumnLeaves, Label
     from halfmask.table.schema import Schema
     from halfmask.table.tuples import Tuples
@@ -234,7 +234,7 @@ def hold_same_rows(releases: Sequence[Tuples]) -> bool:
 
 
 def _meeting(boxes: NDArray[np.int32], met: Sequence[csr_array]) -> Meeting:
-    from halfmask.kernels.cover import Meeting
+    from halfmask.kernels.coverage import Meeting
 
     shifts = np.cumsum([0] + [one.nnz for one in met[:-1]])
     starts = [one.indptr[:-1].astype(np.int64) + s for one, s in zip(met, shifts, strict=True)]
@@ -289,7 +289,7 @@ def _value_rows(
     releases: Sequence[Tuples],
 ) -> ValueRows:
     """The values of every class; ``where``: the box of each entry, and how many boxes there are."""
-    from halfmask.kernels.cover import RegionEntries
+    from halfmask.kernels.coverage import RegionEntries
 
     parts, boxes = where
     at = np.full((len(releases), boxes), -1, dtype=np.int32)

@@ -348,32 +348,34 @@ class Classes:
         self, fields: tuple[NDArray[Any], ...]
     ) -> tuple[NDArray[np.int32], NDArray[np.uint64], NDArray[np.int64]]:
         """As ``regroup``, with ``field_maps`` made before."""
-        from halfmask.kernels import group
+        from halfmask.kernels import grouping
 
-        ids, keys, rows = group.regroup(self.keys, self.rows, *fields)
+        ids, keys, rows = grouping.regroup(self.keys, self.rows, *fields)
         return ids, keys, rows
 
     def merged(
         self, ids: NDArray[np.int32], keys: NDArray[np.uint64], rows: NDArray[np.int64]
     ) -> Classes:
         """The classes ``keys`` that arise when each class goes where ``ids`` says."""
-        from halfmask.kernels import group
+        from halfmask.kernels import grouping
 
         n = len(keys)
         owners, people = None, rows
         if self.owners is not None:
-            people = group.people_per_group(ids, n, self.owners.unit, self.owners.person)
+            people = grouping.people_per_group(ids, n, self.owners.unit, self.owners.person)
             owners = self.owners.at(ids)
         histograms = {
             name: h.counted(*merged)
             for name, h in self.histograms.items()
-            for merged in [group.merge_histograms(ids, n, h.starts, h.values, h.counts, h.domain)]
+            for merged in [
+                grouping.merge_histograms(ids, n, h.starts, h.values, h.counts, h.domain)
+            ]
         }
         population: NDArray[np.int64] | None = None
         if owners is not None and self.stands is not None:
             population = _stood_for(owners, self.stands, n)
         elif self.population is not None:
-            population = group.add_up(ids, self.population, n)
+            population = grouping.add_up(ids, self.population, n)
         return Classes(keys, rows, people, histograms, population, self.layout, owners, self.stands)
 
     def select(self, mask: NDArray[np.bool_]) -> Classes:
@@ -438,7 +440,7 @@ def distinct_classes(
     holds come along with no rows; ``weighted``: it is the people for whom the rows stand by the
     weights of the schema.
     """
-    from halfmask.kernels import group
+    from halfmask.kernels import grouping
 
     found = pack_tuples(tuples, quasi, others=population)
     count, ids = len(found), found.of_entry[: len(tuples)]
@@ -448,7 +450,7 @@ def distinct_classes(
     people, owners = found.rows, Owners.of(tuples, ids)
     if owners is not None:
         same = np.arange(count, dtype=np.int32)
-        people = group.people_per_group(same, count, owners.unit, owners.person)
+        people = grouping.people_per_group(same, count, owners.unit, owners.person)
     stands = None
     if weighted:
         each, stands = whole_weights(tuples.table)
@@ -474,7 +476,7 @@ def classes_by_id(
 
     With ``counts``, each of ``rows`` is an entry that stands for so many.
     """
-    from halfmask.kernels import group
+    from halfmask.kernels import grouping
 
     count = int(ids.max(initial=-1)) + 1
     one = np.ones(len(rows), dtype=np.int64) if counts is None else contiguous(counts)
@@ -498,7 +500,7 @@ def classes_by_id(
     histograms = {}
     for key, name in columns.items():
         facts = value_facts(table, name)
-        merged = group.merge_histograms(
+        merged = grouping.merge_histograms(
             small, count, each, table.encode(name).codes[rows], one, facts["domain"]
         )
         stating = people_by_demand(table, name, rows)
@@ -511,12 +513,12 @@ def classes_by_id(
 
 
 def _histogram(tuples: Tuples, name: str, ids: NDArray[np.int32], groups: int) -> Histogram:
-    from halfmask.kernels import group
+    from halfmask.kernels import grouping
 
     encoded = tuples.table.encode(name)
     each = np.arange(len(encoded.codes) + 1, dtype=np.int64)
     held = contiguous(tuples.counts)
-    merged = group.merge_histograms(ids, groups, each, encoded.codes, held, len(encoded.values))
+    merged = grouping.merge_histograms(ids, groups, each, encoded.codes, held, len(encoded.values))
     people = people_by_demand(tuples.table, name)
     found = Histogram(*merged, **value_facts(tuples.table, name), people=people)
     return replace(found, reference=found.totals())

@@ -317,7 +317,7 @@ def pack_tuples(
         others: another table, to which the first must have been widened: tuples that only this one
             holds come along with no rows.
     """
-    from halfmask.kernels import group
+    from halfmask.kernels import grouping
     from halfmask.table.weights import population_codes as codes_in
 
     table, merged, size = tuples.table, places or {}, len(tuples)
@@ -329,13 +329,13 @@ def pack_tuples(
     for j, name in enumerate(columns):
         word, shift = int(layout.words[j]), int(layout.shifts[j])
         codes = table.encode(name).codes
-        group.pack_codes(
+        grouping.pack_codes(
             keys[:size], word, shift, merged[name][0][codes] if name in merged else codes
         )
         if others is not None:
-            group.pack_codes(keys[size:], word, shift, codes_in(table, others, name))
+            grouping.pack_codes(keys[size:], word, shift, codes_in(table, others, name))
     weights = np.zeros(len(keys), dtype=np.int64)
     weights[:size] = tuples.counts
     nothing, none = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint64)
-    ids, unique, rows = group.regroup(keys, weights, nothing, none, none, nothing, none)
+    ids, unique, rows = grouping.regroup(keys, weights, nothing, none, none, nothing, none)
     return PackedTuples(tuple(columns), unique, layout, rows, ids)

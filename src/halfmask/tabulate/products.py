@@ -2,7 +2,7 @@
 
 In one column a move shifts an amount from one category to another, with all wholes that contain
 them; the product of one move per column keeps all sums of a table, in whole numbers, and so does
-the sum of several products (`halfmask.kernels.moves` finds cheap ones).
+the sum of several products (`halfmask.kernels.secondary_suppression` finds cheap ones).
 Source: Repsilber, "Preservation of confidentiality in aggregated data" (hypercubes), 1994.
 """
 
@@ -19,7 +19,7 @@ from halfmask.tabulate.attack import Move
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from halfmask.kernels.moves import ColumnMoves
+    from halfmask.kernels.secondary_suppression import ColumnMoves
     from halfmask.release.tabulation.cells import Axis, CellGrid
     from halfmask.tabulate.attack import Cells, Numbers, ProtectionProblem, ProtectionTarget
 
@@ -116,7 +116,7 @@ class ProductMoves:
             earlier: a move that reaches it with the cell ``spared``, which must not be used now.
             spared: that cell; its price is infinite.
         """
-        from halfmask.kernels.moves import CellRoom, Changes, Goal, cheapest_move
+        from halfmask.kernels.secondary_suppression import CellRoom, Changes, Goal, cheapest_move
 
         problem, amount = self.problem, target.sign * target.amount
         half = target.sign * (np.floor(target.amount / 2) if problem.whole else target.amount / 2)
@@ -146,7 +146,7 @@ _NO_AMOUNTS = np.empty(0)
 
 def _column_moves(grid: CellGrid, random: np.random.Generator) -> ColumnMoves:
     """The moves of all categories of all columns, one after the other."""
-    from halfmask.kernels.moves import ColumnMoves
+    from halfmask.kernels.secondary_suppression import ColumnMoves
 
     begins, widths, nodes, signs = [0], [], [], []
     for axis in grid.axes:

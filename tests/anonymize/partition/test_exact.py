@@ -22,7 +22,7 @@ from halfmask.anonymize.partition.links import linked_division
 from halfmask.anonymize.partition.run import METHODS
 from halfmask.anonymize.partition.task import task_of
 from halfmask.errors import HalfmaskError, PrivacyError, UnsatisfiableError
-from halfmask.kernels import price
+from halfmask.kernels.partition import pricing
 from halfmask.models.needs import with_demanded_models
 
 spec = importlib.util.spec_from_file_location("brute", Path(__file__).with_name("brute.py"))
@@ -89,12 +89,12 @@ def test_the_optimum_is_that_of_exhaustive_search(metric, rows):
 def test_a_search_without_patience_proves_nothing_false(metric, steps, monkeypatch):
     """Prices of rows that a search cut short left behind rule out no class."""
     monkeypatch.setattr(optimum, "_STEPS", steps)
-    kind, proven = {"dbil": price.DBIL, "wcsd": price.WCSD}[metric], 0
+    kind, proven = {"dbil": pricing.DBIL, "wcsd": pricing.WCSD}[metric], 0
     for seed in range(30):
         rng = np.random.default_rng(seed)
         places, ks = rng.random((7, 2)), rng.integers(1, 4, 7)
         far = np.abs(places[:, None] - places).sum(axis=2)
-        instance = optimum.Instance(far, price.Rules.of_sizes(ks))
+        instance = optimum.Instance(far, pricing.Rules.of_sizes(ks))
         found = optimum.smallest_sum(instance, kind, [np.zeros(7, np.int64)])
         least = best(far, ks.tolist(), metric)
         assert found.bound <= least + 1e-7

@@ -22,8 +22,8 @@ from halfmask.errors import (
     ParameterError,
     UnsatisfiableError,
 )
-from halfmask.kernels import divide
-from halfmask.kernels.divide import Demands
+from halfmask.kernels.partition import construction
+from halfmask.kernels.partition.construction import Demands
 from halfmask.metrics.space import space_of
 
 spec = importlib.util.spec_from_file_location("brute", Path(__file__).with_name("brute.py"))
@@ -157,11 +157,11 @@ def test_the_improved_score_passes_over_a_near_row_that_demands_much():
     for improved in (False, True):
         reach, known = np.array([0.0, 1.0, 2.0]), np.ones(3, np.int64)
         empty = np.zeros(0, np.int64)
-        variety = divide.Variety(np.zeros((0, 1), np.int64), empty, empty)
-        grown = divide.GrowingClass(np.array([0]), reach, known, variety)
-        free = divide.FreeRows(np.array([1, 2]), np.array([-1, 0, 1]))
-        stage = divide.GrowthStage(0, 1, 2, 0.0, full=False, improved=improved)
-        row, _ = divide._best(points, demands, free, 2, grown, stage, empty, 0.0)
+        variety = construction.Variety(np.zeros((0, 1), np.int64), empty, empty)
+        grown = construction.GrowingClass(np.array([0]), reach, known, variety)
+        free = construction.FreeRows(np.array([1, 2]), np.array([-1, 0, 1]))
+        stage = construction.GrowthStage(0, 1, 2, 0.0, full=False, improved=improved)
+        row, _ = construction._best(points, demands, free, 2, grown, stage, empty, 0.0)
         picked.append(row)
     assert picked == [1, 2]  # 2 * 1 < 2 * 2, but 7 * 1 > 2 * 2
 

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.anonymize.partition.task import PartitionTask
-    from halfmask.kernels.divide import Demands
-    from halfmask.kernels.price import Rules
+    from halfmask.kernels.partition.construction import Demands
+    from halfmask.kernels.partition.pricing import Rules
 
 PATIENCE = 60.0  # seconds where no time limit is stated
 _WHOLE = {"dbil": 120, "wcsd": 80, "diameter": 300, "split": 400}
@@ -184,7 +184,7 @@ def _beyond_rows(rules: Rules) -> Rules:
 def _searched(
     task: PartitionTask, instance: Instance, metric: str, known: NDArray[np.int64] | None
 ) -> Optimum:
-    from halfmask.kernels import price
+    from halfmask.kernels.partition import pricing
 
     linked = any(task.options.get(name) is not None for name in LINKS)
     if instance.rules.plain and not linked:
@@ -197,12 +197,12 @@ def _searched(
             starts = [] if built is None else [built]
     if metric == "diameter":
         if not starts:
-            first = smallest_sum(instance, price.DBIL, [])
+            first = smallest_sum(instance, pricing.DBIL, [])
             if first.value >= instance.dearest:
                 return first
             starts = [first.ids]
         return smallest_diameter(instance, starts, task.seed)
-    return smallest_sum(instance, {"dbil": price.DBIL, "wcsd": price.WCSD}[metric], starts)
+    return smallest_sum(instance, {"dbil": pricing.DBIL, "wcsd": pricing.WCSD}[metric], starts)
 
 
 def _found(instance: Instance, best: Optimum) -> Optimum:
@@ -230,7 +230,7 @@ def _found(instance: Instance, best: Optimum) -> Optimum:
 def instance_of(task: PartitionTask, deadline: float) -> Instance:
     """All distances and rules; rows that may not stand together are farther than all."""
     from halfmask.kernels import distance
-    from halfmask.kernels.price import Rules
+    from halfmask.kernels.partition.pricing import Rules
 
     n = len(task)
     far = np.asarray(distance.matrix(task.space.points, np.arange(n)))
@@ -288,7 +288,7 @@ def _least_near(shares: NDArray[np.float64], value: int, t: float, most: int) ->
 
 def _compile(task: PartitionTask, metric: str) -> None:
     """Solve a few rows, so that compiling does not count as time of the search."""
-    from halfmask.kernels.price import Rules
+    from halfmask.kernels.partition.pricing import Rules
 
     part = task.take(np.arange(min(len(task), 4)))
     alone = Rules.of_sizes(np.ones(len(part), dtype=np.int64)).demands
@@ -324,7 +324,7 @@ def _measured_again(
     Raises:
         UnsatisfiableError: the repair broke a link.
     """
-    from halfmask.kernels import price
+    from halfmask.kernels.partition import pricing
 
     instance = instance_of(task, np.inf)
     if not keeps_links(instance, ids):
@@ -334,5 +334,5 @@ def _measured_again(
         )
     if metric == "diameter":
         return Optimum(ids, class_diameter(instance, ids), bound)
-    kind = {"dbil": price.DBIL, "wcsd": price.WCSD}[metric]
+    kind = {"dbil": pricing.DBIL, "wcsd": pricing.WCSD}[metric]
     return Optimum(ids, total_cost(instance, kind, ids), bound)

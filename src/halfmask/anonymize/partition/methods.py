@@ -106,9 +106,9 @@ def blocks_of(task: PartitionTask, largest: int) -> list[NDArray[np.int64]]:
     """The rows of each block; a block meets the demands of everybody in it."""
     if len(task) <= largest:
         return [np.arange(len(task))]
-    from halfmask.kernels import divide
+    from halfmask.kernels.partition import construction
 
-    order, starts = divide.cut(
+    order, starts = construction.cut(
         task.space.points,
         task.space.places,
         task.demands,
@@ -130,7 +130,7 @@ def repair(
     row joins the class that it costs least to widen, among those that are then large enough for
     it; where there is none, near classes merge until one is.
     """
-    from halfmask.kernels.improve import absorb, link_classes
+    from halfmask.kernels.partition.improvement import absorb, link_classes
 
     ids = _alone(ids)
     points, k = task.space.points, task.demands.k
@@ -165,11 +165,13 @@ def _ended(task: PartitionTask, ids: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def neighbors(task: PartitionTask, wanted: int) -> NDArray[np.int32]:
     """The nearest other rows of every row; -1 where there are fewer."""
-    from halfmask.kernels import tree
+    from halfmask.kernels.partition import search_tree
 
     points, places = task.space.points, task.space.places
     return np.asarray(
-        tree.neighbors(points, places, tree.build_tree(points, places, 16), wanted)[0]
+        search_tree.nearest_neighbors(
+            points, places, search_tree.build_tree(points, places, 16), wanted
+        )[0]
     )
 
 
@@ -196,12 +198,12 @@ def divide_mondrian(task: PartitionTask) -> Division:
     Source: LeFevre, DeWitt and Ramakrishnan, "Mondrian multidimensional k-anonymity", 2006;
     adapted to a demand per person as in Michel, 2019, section 5.4.1.
     """
-    from halfmask.kernels import divide
+    from halfmask.kernels.partition import construction
 
     if by_labels(task) and task.options.get("cut", "labels") == "labels":
         return Division(_ended(task, repair(task, cut_by_labels(task, widths_of(task)))))
     whole = task.options.get("cut", "sides") == "whole"
-    order, starts = divide.cut(task.space.points, task.space.places, task.demands, 0, whole)
+    order, starts = construction.cut(task.space.points, task.space.places, task.demands, 0, whole)
     ids = np.empty(len(task), dtype=np.int64)
     ids[order] = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     return Division(repair(task, ids))
@@ -218,7 +220,7 @@ def divide_mdav(task: PartitionTask) -> Division:
 
 
 def _mdav(task: PartitionTask) -> NDArray[np.int64]:
-    from halfmask.kernels import divide
+    from halfmask.kernels.partition import construction
 
     table = task.table
     categorical = [
@@ -227,7 +229,7 @@ def _mdav(task: PartitionTask) -> NDArray[np.int64]:
     ordinal = [table.schema.columns[name].kind == "ordinal" for name in categorical]
     width = task.space.points.codes.shape[1]
     flags = np.array(ordinal[:width] + [False] * (width - len(ordinal)), dtype=np.bool_)
-    return np.asarray(divide.mdav_classes(task.space.points, task.demands, flags))
+    return np.asarray(construction.mdav_classes(task.space.points, task.demands, flags))
 
 
 def divide_k_member(task: PartitionTask) -> Division:
@@ -242,11 +244,11 @@ def divide_k_member(task: PartitionTask) -> Division:
 
 
 def _k_member(task: PartitionTask) -> NDArray[np.int64]:
-    from halfmask.kernels import divide
+    from halfmask.kernels.partition import construction
 
     draws = np.random.default_rng(task.seed).random(len(task) + 1)
     improved = task.options.get("score", "improved") == "improved"
-    return np.asarray(divide.k_member(task.space.points, task.demands, draws, improved))
+    return np.asarray(construction.k_member(task.space.points, task.demands, draws, improved))
 
 
 def divide_from_levels(task: PartitionTask) -> Division:
@@ -293,19 +295,19 @@ def divide_personal(task: PartitionTask) -> Division:
 
 
 def _personal(task: PartitionTask) -> NDArray[np.int64]:
-    from halfmask.kernels import improve, tree
-    from halfmask.kernels.divide import form
-    from halfmask.kernels.improve import link_classes
+    from halfmask.kernels.partition import improvement, search_tree
+    from halfmask.kernels.partition.construction import form
+    from halfmask.kernels.partition.improvement import link_classes
 
     points, places, demands = task.space.points, task.space.places, task.demands
     wanted = min(_NEAREST, len(task) - 1)
-    nodes = tree.build_tree(points, places, 16)
-    near, far = tree.neighbors(points, places, nodes, wanted)
+    nodes = search_tree.build_tree(points, places, 16)
+    near, far = search_tree.nearest_neighbors(points, places, nodes, wanted)
     last = np.clip(demands.k - 2, 0, wanted - 1)
     anyway = far[np.arange(len(task)), last].astype(np.float64)
     seeds = np.argsort(anyway, kind="stable")
-    free = tree.all_free(nodes)
+    free = search_tree.all_free(nodes)
     ids = form(points, places, nodes, free, demands, seeds, anyway, _REGRET)
     state = link_classes(points, demands.k, repair(task, ids, near))
-    improve.improve_partition(points, demands, state, near, _SWEEPS, _ENOUGH)
+    improvement.improve_partition(points, demands, state, near, _SWEEPS, _ENOUGH)
     return repair(task, number_classes(state.ids), near)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.anonymize.partition.looks import Looks
-    from halfmask.kernels.price import Rules
+    from halfmask.kernels.partition.pricing import Rules
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -276,12 +276,12 @@ def total_cost(instance: Instance, kind: int, ids: NDArray[np.int64]) -> float:
 
 def cost_of(instance: Instance, kind: int, rows: NDArray[np.int64]) -> float:
     """What one class costs."""
-    from halfmask.kernels import price
+    from halfmask.kernels.partition import pricing
 
     inside = instance.far[np.ix_(rows, rows)]
-    if kind == price.WCSD:
+    if kind == pricing.WCSD:
         return float(np.triu(inside, 1).sum())
-    return float(len(rows) * inside.max(initial=0.0)) if kind == price.DBIL else 0.0
+    return float(len(rows) * inside.max(initial=0.0)) if kind == pricing.DBIL else 0.0
 
 
 def _generate(
@@ -316,11 +316,11 @@ def _priced(
     bound gains nothing, and after a search that was cut short, at once to the least bar. Nothing
     found by a whole search says that no class costs less than its prices.
     """
-    from halfmask.kernels import price
+    from halfmask.kernels.partition import pricing
 
     while True:
-        found = price.priced_classes(
-            instance.far, instance.rules, prices, price.Wanted(kind, np.inf, bar), _BATCH,
+        found = pricing.priced_classes(
+            instance.far, instance.rules, prices, pricing.Wanted(kind, np.inf, bar), _BATCH,
             instance.steps(_STEPS), instance.deadline,
         )  # fmt: skip
         _, _, costs, _, whole = found
@@ -340,11 +340,11 @@ def _finish(
     That these are all is proven only if no class costs less than its prices: else one that costs
     far more can be made up for by others.
     """
-    from halfmask.kernels import price
+    from halfmask.kernels.partition import pricing
 
     best, value, bound = known
-    wanted = price.Wanted(kind, np.inf, value - float(prices.sum()) + _EPS)
-    rows, starts, costs, lowest, whole = price.priced_classes(
+    wanted = pricing.Wanted(kind, np.inf, value - float(prices.sum()) + _EPS)
+    rows, starts, costs, lowest, whole = pricing.priced_classes(
         instance.far, instance.rules, prices, wanted, _LISTED, instance.steps(20 * _STEPS),
         instance.deadline,
     )  # fmt: skip
@@ -574,7 +574,7 @@ def _greedy(
 
 def _covered(instance: Instance, limit: float) -> tuple[NDArray[np.int64] | None, bool]:
     """Cover the rows by classes under ``limit``; a linear program may prove that none do."""
-    from halfmask.kernels import price
+    from halfmask.kernels.partition import pricing
 
     n = len(instance)
     columns = ClassPool(n)
@@ -585,11 +585,11 @@ def _covered(instance: Instance, limit: float) -> tuple[NDArray[np.int64] | None
         if solved is None:
             return None, False
         relaxed, prices = solved
-        rows, starts, costs, _, whole = price.priced_classes(
+        rows, starts, costs, _, whole = pricing.priced_classes(
             instance.far,
             instance.rules,
             prices,
-            price.Wanted(price.CLIQUE, limit + _EPS, -_EPS),
+            pricing.Wanted(pricing.CLIQUE, limit + _EPS, -_EPS),
             _BATCH,
             _WIDEST_STEPS,
             instance.deadline,
@@ -612,14 +612,14 @@ def _covered(instance: Instance, limit: float) -> tuple[NDArray[np.int64] | None
 
 def _among_all(instance: Instance, limit: float) -> tuple[NDArray[np.int64] | None, bool]:
     """Decide with all classes under ``limit``, where they can be listed."""
-    from halfmask.kernels import price
+    from halfmask.kernels.partition import pricing
 
     free = np.zeros(len(instance))
-    rows, starts, costs, _, whole = price.priced_classes(
+    rows, starts, costs, _, whole = pricing.priced_classes(
         instance.far,
         instance.rules,
         free,
-        price.Wanted(price.CLIQUE, limit + _EPS, 1.0),
+        pricing.Wanted(pricing.CLIQUE, limit + _EPS, 1.0),
         _WIDEST_LISTED if instance.rules.plain else _WIDEST_LISTED // 10,
         20 * _WIDEST_STEPS,
         instance.deadline,

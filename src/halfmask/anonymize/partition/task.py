@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.kernels.divide import Demands
+    from halfmask.kernels.partition.construction import Demands
     from halfmask.models.verdict import KernelDemand, Model
     from halfmask.table.classes import Classes
     from halfmask.table.table import Table
@@ -99,7 +99,7 @@ def refuse_models(models: Sequence[Model]) -> None:
 
 def demands_of(table: Table, models: Sequence[Model]) -> Demands:
     """What the kernels can see to; the models themselves decide at the end."""
-    from halfmask.kernels.divide import Demands
+    from halfmask.kernels.partition.construction import Demands
 
     rows = len(table)
     stated = [demand for model in models if (demand := model.kernel_demand(table)) is not None]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.anonymize.partition.task import PartitionTask
-    from halfmask.kernels.labels import ClassLists, Widths
+    from halfmask.kernels.partition.label_loss import ClassLists, Widths
     from halfmask.release.labels import Atoms
     from halfmask.table.hierarchy import Hierarchy
 
@@ -49,7 +49,7 @@ def kinds_of(task: PartitionTask) -> dict[str, str]:
 
 def widths_of(task: PartitionTask) -> Widths:
     """What the labels of the rows of a task lose, for the kernels."""
-    from halfmask.kernels.labels import Widths
+    from halfmask.kernels.partition.label_loss import Widths
 
     table, rows = task.table, task.rows
     need = required_sharing(table, task.models)
@@ -210,7 +210,7 @@ def level_classes(task: PartitionTask) -> NDArray[np.int64] | None:
 
 def cut_by_labels(task: PartitionTask, widths: Widths) -> NDArray[np.int64]:
     """Cut top down where labels lose least; when time is up, parts that are open stay whole."""
-    from halfmask.kernels.labels import Parts, cut_classes, room_for
+    from halfmask.kernels.partition.label_loss import Parts, cut_classes, room_for
 
     n = len(task)
     rows, starts = np.arange(n), np.zeros(n + 1, dtype=np.int64)
@@ -231,7 +231,7 @@ def improve_by_labels(
     task: PartitionTask, widths: Widths, ids: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Let near classes be cut anew together while that loses less."""
-    from halfmask.kernels.labels import improve_classes, room_for
+    from halfmask.kernels.partition.label_loss import improve_classes, room_for
 
     lists, free = _lists(task, ids)
     room = room_for(widths, task.demands)
@@ -258,7 +258,7 @@ def is_late(task: PartitionTask) -> bool:
 
 def _lists(task: PartitionTask, ids: NDArray[np.int64]) -> tuple[ClassLists, int]:
     """The classes for the kernels, with room for as many as demands allow."""
-    from halfmask.kernels.labels import ClassLists
+    from halfmask.kernels.partition.label_loss import ClassLists
 
     n, held = len(ids), int(ids.max()) + 1
     room = max(n // max(int(task.demands.k.min(initial=1)), 1), held)

@@ -172,7 +172,7 @@ def grid_areas(places: Floats, owner: Ints, need: Ints, levels: int) -> tuple[In
     A border of a box tells that somebody stands at it. So boxes leave wider, with borders on lines
     that stand apart by more than an eighth of their longer side.
     """
-    from halfmask.kernels.cloaking import cloak_places
+    from halfmask.kernels.masking.cloaking import cloak_places
 
     person = _refuse_few(owner, need)
     grid = _on_grid(places, levels)

@@ -256,7 +256,7 @@ def _lost(block: Floats, group: Ints) -> float:
 
 def _line(values: Floats, wanted: _Wanted, step: str) -> Ints:
     """The optimal groups of one column."""
-    from halfmask.kernels.microaggregation import optimal_line
+    from halfmask.kernels.masking.microaggregation import optimal_line
 
     order = np.argsort(values, kind="stable")
     most = int(wanted.need.max())
@@ -272,7 +272,7 @@ def _line(values: Floats, wanted: _Wanted, step: str) -> Ints:
 
 def _space(block: Floats, need: Ints, gamma: float, method: str) -> Ints:
     """Groups of several columns: MDAV, in blocks where there are many rows, then the search."""
-    from halfmask.kernels.microaggregation import mdav_groups
+    from halfmask.kernels.masking.microaggregation import mdav_groups
 
     group = np.full(len(block), -1, np.int64)
     most = int(need.max())
@@ -323,7 +323,7 @@ def _improved(block: Floats, k: int, group: Ints) -> Ints:
     """Moves and swaps between near groups while they lose less."""
     from scipy.spatial import cKDTree
 
-    from halfmask.kernels.microaggregation import improve_groups
+    from halfmask.kernels.masking.microaggregation import improve_groups
 
     count = int(group.max()) + 1
     sizes = np.bincount(group, minlength=count)

@@ -269,7 +269,7 @@ def _missing(task: SuppressionTask, column: int) -> int:
 
 def _shared(ids: NDArray[np.uint64], owner: Ints | None) -> Ints:
     """Per row, how many people have its number."""
-    from halfmask.kernels.group import number_keys
+    from halfmask.kernels.grouping import number_keys
 
     group, counts = number_keys(ids)
     if owner is not None:
@@ -413,7 +413,12 @@ def _optimum(task: SuppressionTask) -> Bools | None:
 
 def _any(task: SuppressionTask, short: Ints) -> Bools | None:
     """The cells to blank where a blank matches anything; None where there are too many rows."""
-    from halfmask.kernels.masking import Entries, count_matches, restore_cells, suppress_cells
+    from halfmask.kernels.masking.suppression import (
+        Entries,
+        count_matches,
+        restore_cells,
+        suppress_cells,
+    )
 
     ids = _Ids(task)
     numbers = ids.of(None, 0)

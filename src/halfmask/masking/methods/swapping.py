@@ -73,7 +73,7 @@ class RankSwap(MaskStep):
         return Outcome({name: self._swapped(rows, name) for name in self.columns})
 
     def _swapped(self, rows: Rows, name: str) -> pa.ChunkedArray:
-        from halfmask.kernels.masking import rank_partners, rank_partners_sampled
+        from halfmask.kernels.masking.swapping import rank_partners, rank_partners_sampled
 
         encoded = rows.table.encode(name)
         places = np.flatnonzero(encoded.codes < len(encoded.values.drop_null()))
@@ -125,7 +125,7 @@ class RecordSwap(MaskStep):
 
     def apply(self, rows: Rows) -> Outcome:
         """Swap the areas."""
-        from halfmask.kernels.masking import area_partners
+        from halfmask.kernels.masking.swapping import area_partners
 
         home, households = self._homes(rows)
         first = np.zeros(households, np.int64)
@@ -177,7 +177,7 @@ class RecordSwap(MaskStep):
         self, rows: Rows, levels: list[Ints], home: Ints, households: int
     ) -> NDArray[np.int8]:
         """The coarsest level at which each household stands out; -1: none."""
-        from halfmask.kernels.group import number_keys
+        from halfmask.kernels.grouping import number_keys
 
         quasi = [n for n in rows.table.schema.quasi if n not in self.columns]
         keys = group_ids(rows.table, quasi if self.risk is None else self.risk)
@@ -228,7 +228,7 @@ def _areas(rows: Rows, names: tuple[str, ...] | str) -> list[Ints]:
 
 def group_ids(table: Table, names: Any) -> Ints:
     """A number for each row, the same for rows that agree on the columns."""
-    from halfmask.kernels.group import number_keys
+    from halfmask.kernels.grouping import number_keys
 
     ids = np.zeros(len(table), np.int64)
     for name in names:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
 
-    from halfmask.kernels.group import Grouping
+    from halfmask.kernels.grouping import Grouping
     from halfmask.metrics.discrimination.rate import Inflation
     from halfmask.table.schema import Schema
     from halfmask.table.table import Table
@@ -82,7 +82,7 @@ class SetWalk:
 
     def run(self) -> list[SetRate]:
         """Visit all sets."""
-        from halfmask.kernels.group import Grouping
+        from halfmask.kernels.grouping import Grouping
 
         start = Grouping(self.units.keys, self.rows, self.labels, one_group(len(self.units)))
         self.descend(start, 0, 0)
@@ -101,7 +101,7 @@ class SetWalk:
 
     def finish(self, grouping: Grouping, mask: int, pure_rows: int) -> None:
         """Measure the largest sets, all that extend ``mask`` at once."""
-        from halfmask.kernels.group import residuals_by_column
+        from halfmask.kernels.grouping import residuals_by_column
 
         columns = len(list(extensions(mask, self.keys)))
         if not columns:
@@ -121,7 +121,7 @@ class SetWalk:
 
     def visit(self, grouping: Grouping, mask: int, column: int, pure_rows: int) -> None:
         """Measure one set and all that extend it by lower columns."""
-        from halfmask.kernels.group import Grouping, refine, residual_bits
+        from halfmask.kernels.grouping import Grouping, refine, residual_bits
 
         if self.implied(mask):
             self.note(mask, 0.0, 0, self.total)

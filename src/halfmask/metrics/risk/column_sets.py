@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.kernels.group import Grouping
+    from halfmask.kernels.grouping import Grouping
     from halfmask.table.tuples import PackedTuples, Tuples
 
     _Pairs = tuple[int, int]  # twice the pairs of entries that agree, and twice all pairs
@@ -58,7 +58,7 @@ def column_sets(
     and no part of it does.
     Source: Motwani and Xu, "Efficient algorithms for masking and finding quasi-identifiers", 2007.
     """
-    from halfmask.kernels.group import Grouping
+    from halfmask.kernels.grouping import Grouping
 
     names = chosen_columns(tuples.table, columns, size)
     units = pack_tuples(tuples, by_size(tuples.table, names))
@@ -112,7 +112,7 @@ def _descend(
     visits: _Visits, size: int, grouping: Grouping, mask: int, settled: tuple[int, int, int]
 ) -> None:
     """Visit all sets that extend ``mask``; ``settled`` counts tuples that left the walk."""
-    from halfmask.kernels.group import refine
+    from halfmask.kernels.grouping import refine
 
     units = visits.units
     if mask.bit_count() == size:
@@ -136,7 +136,7 @@ def _descend_people(
     visits: _Visits, size: int, grouping: Grouping, mask: int, everybody: int
 ) -> None:
     """The same where people have several rows."""
-    from halfmask.kernels.group import refine, tally_people
+    from halfmask.kernels.grouping import refine, tally_people
 
     if mask.bit_count() == size:
         return
@@ -254,7 +254,7 @@ def special_uniques(
         size: the largest set.
         top: how many column sets to name.
     """
-    from halfmask.kernels.group import Grouping
+    from halfmask.kernels.grouping import Grouping
 
     table = tuples.table
     if columns is None and table.schema.quasi:
@@ -298,7 +298,7 @@ class _Walk:
 
     def descend(self, grouping: Grouping, mask: int) -> None:
         """Visit all sets that extend ``mask`` by lower columns."""
-        from halfmask.kernels.group import refine
+        from halfmask.kernels.grouping import refine
 
         if not len(grouping.held):
             return
@@ -313,7 +313,7 @@ class _Walk:
 
     def note(self, lone: NDArray[np.int32], mask: int) -> None:
         """Keep the set for the units it singles out first."""
-        from halfmask.kernels.group import note_minimal
+        from halfmask.kernels.grouping import note_minimal
 
         need = self.used + len(lone)
         if need > len(self.masks):

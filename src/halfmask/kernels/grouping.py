@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels.compiler import (
+from halfmask.kernels.compilation.compiler import (
     Sparing,
     bare,
     constants,
@@ -31,7 +31,7 @@ from halfmask.kernels.compiler import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_MIX = np.uint64(0x9E3779B97F4A7C15)
+_MIX = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: Fibonacci hashing
 # Keys that NumPy sorts in about the time in which a kernel is compiled; a call is worth so many.
 _SORTED, _CALL, _FEW = 14_000_000, 1_000, 8_192
 _DENSE = 4  # keys that there could be, for each that there is, up to which they are counted
@@ -58,7 +58,7 @@ def _regroup(
     ``rows`` for each of them.
     """
     n, width = keys.shape
-    size, bits = 16, 4
+    size, bits = 16, 4  # open addressing; half the slots stay free, so that runs are short
     while size < 2 * n:
         size, bits = 2 * size, bits + 1
     cut = np.uint64(64 - bits)
@@ -75,7 +75,7 @@ def _regroup(
             for j in range(len(words)):
                 code = np.int64((key >> shifts[j]) & masks[j])
                 key = (key & ~(masks[j] << shifts[j])) | (maps[offsets[j] + code] << shifts[j])
-            slot = np.int64((key * _MIX) >> cut)
+            slot = np.int64((key * _MIX) >> cut)  # the high bits: all bits of the key reach them
             found = slots[slot]
             while found >= 0 and out[found, 0] != key:
                 slot = (slot + 1) & (size - 1)
@@ -227,7 +227,9 @@ def _merge(ids: Any, groups: int, starts: Any, values: Any, counts: Any, domain:
             u = order[o]
             for e in range(starts[u], starts[u + 1]):
                 v = values[e]
-                if place[v] < first:
+                if (
+                    place[v] < first
+                ):  # of an earlier group: nothing has to be cleared between groups
                     place[v] = size
                     out_values[size] = v
                     out_counts[size] = counts[e]
@@ -348,7 +350,7 @@ def _refine(
     out_keys, out_whose = word_rows(room, width), narrow(room)
     out_held, lone_held = np.empty(room, held.dtype), np.empty(entries, held.dtype)
     lone_whose = narrow(entries)
-    most = entries if everyone else entries // 2
+    most = entries if everyone else entries // 2  # groups that stay hold two entries at least
     begins, sums, upto = integers(most + 1), integers(most), integers(groups + 1)
     count, total, several = zeros(size), zeros(size), zeros(size)
     place, first_of, touched = integers(size), narrow(size), narrow(size)
@@ -384,7 +386,7 @@ def _refine(
         for i in range(first, end):
             code = np.int64((keys[i, word] >> shift) & mask)
             to = place[code]
-            if to < 0:
+            if to < 0:  # all of one: no further column tells them apart
                 lone_held[alone] = held[i]
                 lone_whose[alone] = whose[i]
                 alone += 1

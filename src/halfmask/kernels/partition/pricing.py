@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels.compiler import bare, kernel, reals, zeros
-from halfmask.kernels.divide import Demands, satisfied
+from halfmask.kernels.compilation.compiler import bare, kernel, reals, zeros
+from halfmask.kernels.partition.construction import Demands, satisfied
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -227,6 +227,7 @@ def _classes(d: Any, rules: Any, price: Any, wanted: Any, pause: int, walk: Any,
                 depth -= 1
                 continue
             following[depth] = x + 1
+            # Kept per depth: to step back costs nothing.
             if kind == WCSD:
                 cost[depth + 1] = cost[depth] + reach[depth, x]
                 for y in range(x + 1, n):
@@ -295,6 +296,8 @@ def _promising(price: Any, walk: Any, size: int, wanted: Any, best: Any) -> bool
         for y in range(begin, n):
             _insert(best, forced, reach[y])
         wide = max(wide, best[forced - 1])
+    # Reach only grows: a row that joins later adds at least what it would add now. So the cheapest
+    # rows that are forced, and of the others those that pay for themselves, bound all larger ones.
     base = size * wide if kind == DBIL else (cost if kind == WCSD else 0.0)
     for i in range(room):
         best[i] = np.inf

@@ -26,10 +26,10 @@ _LOADING = 10  # times that compiling takes longer than loading, about
 def kernel(function: _F, *, makes: bool = True, light: bool = False) -> _F:
     """Compile ``function`` where it is first called."""
     if numba.__version__.startswith(_TRIED):
-        from halfmask.kernels.pipeline import compile_parts
+        from halfmask.kernels.compilation.pipeline import compile_parts
 
         return cast("_F", compile_parts(function, makes=makes, light=light))
-    from halfmask.kernels.cache import folder
+    from halfmask.kernels.compilation.cache import folder
 
     setattr(numba.config, "CACHE_DIR", str(folder()))  # noqa: B010 - numba does not declare it
     return cast("_F", numba.njit(nogil=True, cache=True)(function))

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels.compiler import bare, constants, integers, kernel, reals, zeros
+from halfmask.kernels.compilation.compiler import bare, constants, integers, kernel, reals, zeros
 from halfmask.kernels.distance import distance
-from halfmask.kernels.divide import satisfied
+from halfmask.kernels.partition.construction import satisfied
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -165,7 +165,7 @@ def absorb(p: Any, k: Any, s: Any, failing: NDArray[np.bool_], near: Any) -> Non
         if not failing[a] or touched[a] or s.size[a] == 0:
             continue
         best, best_short, best_cost = -1, True, np.inf
-        for attempt in range(2):
+        for attempt in range(2):  # classes of near rows; then all
             if attempt == 0 and near.shape[0] == 0:
                 continue
             for b in range(n):
@@ -219,7 +219,7 @@ def absorb(p: Any, k: Any, s: Any, failing: NDArray[np.bool_], near: Any) -> Non
 
 
 POOL = 64  # rows up to which two classes are cut anew
-_EPS = 1e-9
+_EPS = 1e-9  # gains below it are rounding, and could be won back and forth for ever
 
 
 class SweepRoom(NamedTuple):
@@ -332,6 +332,8 @@ def _cut(p: Any, d: Any, room: Any, count: int, one: int, other: int) -> tuple[A
             key[j], rows[j] = key[j - 1], rows[j - 1]
             j -= 1
         key[j], rows[j] = x, row
+    # Diameters of all ends first, then those of all beginnings as they grow: each pair is looked at
+    # twice, not once a cut.
     right_wide, right_need = reals(count + 1, 0.0), zeros(count + 1)
     for i in range(count - 1, -1, -1):
         wide = right_wide[i + 1]
@@ -402,6 +404,7 @@ def _improve_row(p: Any, d: Any, s: Any, near: Any, row: int, sweep: int, room: 
             continue
         tried[b] = row
         size_b, wide_b = s.size[b], s.diameter[b]
+        # The two largest distances from the row to b: without ``at`` b is ``second`` away.
         first, second, at = 0.0, 0.0, -1
         x = s.head[b]
         while x >= 0:
@@ -420,6 +423,7 @@ def _improve_row(p: Any, d: Any, s: Any, near: Any, row: int, sweep: int, room: 
         x = s.head[b]
         while x >= 0:
             reach_b = second if x == at else first
+            # Bounds that cost nothing come before distances that take a pass over a class.
             if before - size_a * inner_a - size_b * reach_b > gain and size_a >= k[x]:
                 new_a = max(inner_a, reach_of(p, s, a, x, row))
                 if before - size_a * new_a - size_b * reach_b > gain:
@@ -477,7 +481,7 @@ def _dissolve(p: Any, d: Any, s: Any, near: Any, sweep: int, room: Any) -> float
             if best < 0:
                 budget = -1.0
                 break
-            taken[best] = c
+            taken[best] = c  # one row each: the cost of a second would have to be found anew
             target[count] = best
             count += 1
             budget -= best_cost

@@ -10,7 +10,7 @@ from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from halfmask.kernels.cover import Columns, Found, _ranged, covering
+from halfmask.kernels.coverage import Columns, Found, _ranged, covering
 
 
 def looked_at(leaves, labels, tables):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels.compiler import (
+from halfmask.kernels.compilation.compiler import (
     Sparing,
     bare,
     integer_rows,
@@ -204,6 +204,8 @@ def _ranges(c: Any, found: Any, first: int, last: int, over: Any) -> None:
     """Add up the last column: a label without gaps counts from its first leaf to its last."""
     depth = c.low.shape[0] - 1
     leaves = c.leaves[depth, first:last]
+    # Steps up and down are added up once. Counts are exact where sums of weights are not: where
+    # nothing covers, the mass stays exactly 0.
     steps, counts = reals(len(leaves) + 1, 0.0), zeros(len(leaves) + 1)
     for t in over:
         one = first_from(leaves, 0, len(leaves), c.low[depth, t])
@@ -330,7 +332,7 @@ def _first_node(leaves: Any, nodes: Any, low: int, high: int, wanted: int) -> in
 @bare
 def _after(values: Any, low: int, high: int, value: int) -> int:
     """Where the run of ``value`` that begins at ``low`` ends; most runs are short."""
-    step = 1
+    step = 1  # doubled: as many looks as the run's length has digits, not the table's
     while low + step < high and values[low + step] == value:
         low += step
         step *= 2
@@ -513,6 +515,7 @@ def meeting_pairs(m: Any, held: Any, pairs: Any, most: int) -> tuple[int, Any]:
             same = held[box] & held[other]
             alike[box] |= same
             alike[other] |= same
+            # One bit alone is set: both stand in one release, and in the same.
             one = held[box] == held[other] and held[box] & (held[box] - np.uint64(1)) == 0
             if one:
                 continue

@@ -1,6 +1,4 @@
-"""The best cut of one ordered variable into intervals, the other variables held fixed.
-
-Moves of single values between the parts of one variable, the other variables held fixed.
+"""The parts of one variable, the others held fixed: best intervals, and moves of single values.
 
 ``profile`` gives each value its sparse counts over the cells of the other variables; a move changes
 the criterion only through the two parts concerned, so that no cost is ever computed anew.
@@ -12,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels.compiler import (
+from halfmask.kernels.compilation.compiler import (
     Sparing,
     bare,
     constants,
@@ -57,6 +55,7 @@ def best_intervals(
         for e in range(starts[i], starts[size]):
             inside[cells[e]] = 0
     limit = min(len(level) - 1, size)
+    # best[k, j]: the values up to j in k intervals; the last of them begins at cut[k, j].
     best = real_rows(limit + 1, size, np.inf)
     cut = integer_rows(limit + 1, size, 0)
     for j in range(size):
@@ -125,7 +124,7 @@ def _profile(
     return out_starts, out_cells[:filled], out_counts[:filled]
 
 
-def _profile_plain(
+def _plain_profile(
     starts: NDArray[np.int64],
     order: NDArray[np.int64],
     cell: NDArray[np.int32],
@@ -144,7 +143,7 @@ def _profile_plain(
 
 
 # compiling takes as long as sorting so many tuples
-profile = Sparing(_profile, lambda _, order, *__: len(order), 2_500_000, _profile_plain)
+profile = Sparing(_profile, lambda _, order, *__: len(order), 2_500_000, _plain_profile)
 
 
 class _Tally(NamedTuple):
@@ -218,7 +217,7 @@ def _gains(values: Any, v: int, tally: Any, parts: int, lf: Any) -> None:
         gain[j] = 0.0
     for e in range(values.starts[v], values.starts[v + 1]):
         c, n = values.cells[e], values.counts[e]
-        if n == 1:
+        if n == 1:  # most: the logarithms of a row stand side by side
             for j in range(parts):
                 gain[j] += logs[c, j]
         else:
@@ -368,9 +367,9 @@ def anneal_values(
 @bare
 def _chance(x: float) -> float:
     """Exp of what is at most 0, to 13 digits where it counts: faster than the library's."""
-    if x < -700.0:
+    if x < -700.0:  # below lies what floats cannot hold
         x = -700.0
-    x *= 1 / 1024
+    x *= 1 / 1024  # a short series, then squared ten times: exp(x) = exp(x / 1024) ** 1024
     y = 1 / 120 + x * (1 / 720 + x * (1 / 5040))
     y = 1.0 + x * (1.0 + x * (1 / 2 + x * (1 / 6 + x * (1 / 24 + x * y))))
     y *= y
@@ -406,7 +405,7 @@ def _anneal(
             gain[a] = _gain_at_home(values, v, tally, a, lf)
             top = -np.inf
             for j in range(parts):
-                if asked[j] != w:
+                if asked[j] != w:  # values of one weight are many, and parts change seldom
                     asked[j] = w
                     if held[j] > 0:
                         joined[j] = _join_cost(w, total[j], held[j], lf)

@@ -1,9 +1,7 @@
-"""What merging two parts of a variable gains the cells' likelihood, kept up to date.
+"""Greedy merges over all variables of a grid, from where it stands down to one cell.
 
 Only non-empty cells are kept. For each pair of parts of a variable ``together`` holds what the
 cells' likelihood gains by merging them; a merge updates it from the cells it touches.
-
-Greedy merges over all variables of a grid, from where it stands down to one cell.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels.compiler import (
+from halfmask.kernels.compilation.compiler import (
     ascend,
     bare,
     constants,
@@ -86,6 +84,7 @@ def _both(u: int, v: int, lf: NDArray[np.float64]) -> float:
 @kernel
 def _keys(cells: Any, n: int, skip: int) -> Any:
     """One number per cell for its place in all variables but ``skip``."""
+    # A sum of products with odd constants, modulo 2**64: two places practically never agree.
     codes, mix = cells.codes, cells.mix
     keys = unsigned(n)
     for i in range(n):
@@ -102,7 +101,7 @@ def _grouped(keys: Any, codes: Any, side: int, dims: int) -> Any:
     """An order of the cells in which equal keys stand together."""
     if dims > 2:
         return ascend(keys)
-    other = 1 - side
+    other = 1 - side  # two variables: the key is the other's part, counted in one pass
     top = 0
     for i in range(len(keys)):
         top = max(top, codes[i, other] + 1)
@@ -268,7 +267,7 @@ def own_pairs(
     return kept
 
 
-_HUGE_GRID = 2.0**30
+_HUGE_GRID = 2.0**30  # above it the count is approximated, as Khiops does
 
 
 @bare

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.kernels.coclustering_merges import compositions, merge_compiled
-from halfmask.kernels.compiler import Sparing
+from halfmask.kernels.coclustering.merges import compositions, merge_compiled
+from halfmask.kernels.compilation.compiler import Sparing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from halfmask.kernels.coclustering_merges import Cells, GridVariables
+    from halfmask.kernels.coclustering.merges import Cells, GridVariables
 
     Integers = NDArray[np.int64]
     Numbers = NDArray[np.float64]
@@ -91,7 +91,7 @@ def _in_turn(first: Any, more: Numbers) -> Any:
     return np.add.accumulate(np.concatenate([np.asarray(first)[None], more]), axis=0)[-1]
 
 
-class _Groups:
+class _MergedGroups:
     """The parts of a categorical variable, any two of which may merge."""
 
     def __init__(self, cells: _CellList, side: int, total: Integers, held: Integers) -> None:
@@ -244,17 +244,19 @@ class _Intervals:
             self.preceding[after] = a
 
 
-def merge_plain(
+def plain_merge_path(
     cells: Cells, sides: GridVariables, informative: Numbers
 ) -> tuple[Integers, Numbers]:
     """What ``merge_compiled`` gives; nothing that is given is changed."""
     held = _CellList(cells)
     stop_at, left = sides.stop_at.tolist(), sides.parts.tolist()
-    variables: dict[int, _Groups | _Intervals] = {}
+    variables: dict[int, _MergedGroups | _Intervals] = {}
     for k in np.flatnonzero(~sides.frozen).tolist():
         total, inside = sides.totals[k, : left[k]].copy(), sides.helds[k, : left[k]].copy()
         ordered = sides.ordered[k]
-        variables[k] = _Intervals(held, k, total) if ordered else _Groups(held, k, total, inside)
+        variables[k] = (
+            _Intervals(held, k, total) if ordered else _MergedGroups(held, k, total, inside)
+        )
         variables[k].fill()
     observed = int(held.counts.sum())
     steps, change = [], []
@@ -297,4 +299,4 @@ def _work(cells: Cells, sides: GridVariables, informative: Numbers) -> int:
     return int(parts.sum()) * (300 + len(cells.counts) // 20) + pairs
 
 
-merge_path = Sparing(merge_compiled, _work, 4_000_000, merge_plain)
+merge_path = Sparing(merge_compiled, _work, 4_000_000, plain_merge_path)

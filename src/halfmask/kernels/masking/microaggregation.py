@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.kernels.compiler import (
+from halfmask.kernels.compilation.compiler import (
     ascend,
     clear,
     constants,
@@ -69,7 +69,7 @@ def optimal_line(values: Floats, need: Ints, owner: Ints, most: int, widest: int
     best[0] = 0.0
     for end in range(1, n + 1):
         run = shortest[end]
-        last = -1 if run < 0 else shortest[run]
+        last = -1 if run < 0 else shortest[run]  # what begins here or before falls into two
         stop = max(last, end - widest - 1)
         asked, different = 0, 0
         for start in range(end - 1, stop, -1):
@@ -360,7 +360,7 @@ def improve_groups(
         norm_g = 0.0
         for c in range(width):
             norm_g += sums[g, c] * sums[g, c]
-        leave = 0.0
+        leave = 0.0  # what |S|^2 / n of its own group changes by once the row is gone
         if ng > 1:
             leave = (norm_g - 2 * dot_g + own) / (ng - 1) - norm_g / ng
         best, best_h, best_j = 1e-12, -1, -1
@@ -385,6 +385,7 @@ def improve_groups(
                     cross_g += sums[g, c] * d
                     cross_h += sums[h, c] * d
                     apart += d * d
+                # With d = j - i, S of one group becomes S + d, of the other S - d.
                 gain = (2 * cross_g + apart) / ng + (apart - 2 * cross_h) / nh
                 if gain > best:
                     best, best_h, best_j = gain, h, j

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels.compiler import clear, constants, integer_rows, integers, kernel, zeros
+from halfmask.kernels.compilation.compiler import (
+    clear,
+    constants,
+    integer_rows,
+    integers,
+    kernel,
+    zeros,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

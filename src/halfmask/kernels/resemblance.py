@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels.compiler import integers, kernel, reals, zeros
+from halfmask.kernels.compilation.compiler import integers, kernel, reals, zeros
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,8 +52,7 @@ class LikenessBounds(NamedTuple):
 
 
 CLOSE = 2.0**-45  # floats decide what differs by more than this; their error is far below
-
-ROUNDS = 16
+ROUNDS = 16  # of the bound below, which rises: any of them is a bound
 
 
 @kernel
@@ -107,6 +106,7 @@ def stay_close(
                     moved += missing * n
                 for e in range(starts[i], starts[i + 1]):
                     inside[maps[level, values[e]]] = 0
+            # Everything was multiplied by size * n, and compared to num / den crosswise: integers.
             full = size * n * (max(known - 1, 1) if ordered else 2 * levels)
             if n == 0:
                 moved = full = 1
@@ -148,6 +148,7 @@ def stay_likely(found: Any, totals: NDArray[np.int64], kept: NDArray[np.bool_], 
             for e in range(starts[i], starts[i + 1]):
                 n += counts[e]
             fails = asked.complete and starts[i + 1] - starts[i] < known
+            # shares crosswise: c / n against factor * C / size
             e = starts[i]
             while not fails and e < starts[i + 1]:
                 here, everywhere = counts[e] * size, totals[values[e]] * n
@@ -202,6 +203,7 @@ def surplus(found: Any, most: NDArray[np.float64], least: NDArray[np.float64]) -
         lost = 0.0
         for e in range(starts[i], starts[i + 1]):
             high, low = most[values[e]], least[values[e]]
+            # x rows of this value go: (c - x) / (n - x) <= high; x of others: c / (n - x) >= low.
             if high < 1:
                 lost = max(lost, (counts[e] - high * n) / (1 - high))
             if low > 0:
@@ -210,7 +212,7 @@ def surplus(found: Any, most: NDArray[np.float64], least: NDArray[np.float64]) -
         for _ in range(ROUNDS):
             if lost - before < 0.01:
                 break
-            before = lost
+            before = lost  # with so many gone, what all values are too many adds up to more
             total = 0.0
             for e in range(starts[i], starts[i + 1]):
                 total += max(counts[e] - most[values[e]] * (n - before), 0.0)

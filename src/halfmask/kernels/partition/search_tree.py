@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels.compiler import bare, integer_rows, integers, kernel, reals
+from halfmask.kernels.compilation.compiler import bare, integer_rows, integers, kernel, reals
 from halfmask.kernels.distance import apart, distance
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class SearchTree(NamedTuple):
 def build_tree(p: Any, places: NDArray[np.int32], bucket: int) -> SearchTree:
     """Cut the rows at the median of their widest column until at most ``bucket`` stay together."""
     n, columns = places.shape
-    most = max(1, 8 * n // bucket + 64)
+    most = max(1, 8 * n // bucket + 64)  # nodes; ties may cut unevenly, and a full tree stops
     spans = np.zeros((4, most), np.int64)  # begin, end, right, parent
     low, high = np.zeros((2, most, columns), np.int64)
     order, leaf = np.arange(n), np.zeros(n, np.int64)
@@ -214,7 +214,7 @@ def nearest_free(p: Any, places: Any, tree: Any, free: Any, q: int, wanted: int,
             continue
         left, right = node + 1, tree.right[node]
         a, b = _gap(p, places, tree, left, q), _gap(p, places, tree, right, q)
-        if a <= b:
+        if a <= b:  # the nearer child is pushed last, and so looked at first: it bounds the other
             left, right, a, b = right, left, b, a
         stack[depth], gaps[depth] = left, a
         stack[depth + 1], gaps[depth + 1] = right, b
@@ -241,7 +241,7 @@ def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def neighbors(
+def nearest_neighbors(
     p: Any, places: NDArray[np.int32], tree: SearchTree, wanted: int
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """The ``wanted`` nearest other rows of every row, and how far they are; on all processors."""

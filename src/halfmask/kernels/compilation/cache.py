@@ -67,15 +67,16 @@ def source_digest(source: Path) -> str:
     about = hashlib.sha256()
     versions = (numba.__version__, np.__version__, sys.version)
     about.update("\n".join(versions).encode())
-    for file in sorted(source.glob("*.py")):
-        about.update(f"\n{file.name}\n".encode() + file.read_bytes())
+    for file in sorted(source.rglob("*.py")):
+        name = file.relative_to(source).as_posix()
+        about.update(f"\n{name}\n".encode() + file.read_bytes())
     return about.hexdigest()[:16]
 
 
 @cache
 def folder() -> Path:
     """The folder of these versions."""
-    source = Path(__file__).parent
+    source = Path(__file__).parents[1]  # all kernels: they hold each other's code
     home = Path(os.path.expanduser("~"))
     return choose_cache(source, home) / f"halfmask-{source_digest(source)}"
 
@@ -84,7 +85,7 @@ class KernelCache(_Cache):
     """The files of one kernel."""
 
     def __init__(self, function: Callable[..., Any], chosen: Path | None = None) -> None:
-        self._name = f"{function.__module__.rsplit('.', 1)[-1]}.{function.__qualname__}"
+        self._name = f"{function.__module__.rpartition('.kernels.')[2]}.{function.__qualname__}"
         self._chosen = chosen
 
     @property

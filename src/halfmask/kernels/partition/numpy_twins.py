@@ -1,7 +1,7 @@
 """Inner loops of divisions as NumPy runs them on small tables, to the last bit as compiled.
 
-Each stands for the kernel of the same name (``compiler.interpret``): what it adds up, it adds up
-in the same order, and of equals it takes the same one.
+``plain_farthest`` stands for the kernel ``farthest`` (``compiler.interpret``), and so on: what it
+adds up, it adds up in the same order, and of equals it takes the same one.
 """
 
 from __future__ import annotations
@@ -10,33 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from halfmask.kernels.distance import plain_distances_from
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def distances_from(p: Any, origin: int, rows: Any, count: int, out: Any) -> None:
-    """Write the distance from ``origin`` of each of the first ``count`` rows to ``out[row]``."""
-    at = rows[:count]
-    total = np.zeros(count)
-    for c in range(p.numbers.shape[1]):
-        others = p.numbers[at, c]
-        x = np.abs(p.numbers[origin, c] - others)
-        lost = np.isnan(x)
-        if lost.any():
-            both = np.isnan(others) & np.isnan(p.numbers[origin, c])
-            x = np.where(lost, np.where(both, 0.0, p.spans[c]), x)
-        total += x
-    for c in range(p.codes.shape[1]):
-        begin = p.offsets[c] + p.codes[origin, c] * p.sizes[c]
-        total += p.table[begin + p.codes[at, c]]
-    for m in range(p.marks.shape[1]):
-        total += np.where(p.marks[at, m] != p.marks[origin, m], p.steps[m], 0.0)
-    out[at] = total
-
-
-def farthest(p: Any, alive: Any, count: int, origin: int, scratch: Any) -> int:
+def plain_farthest(p: Any, alive: Any, count: int, origin: int, scratch: Any) -> int:
     """The free row that is farthest from ``origin``; of equals the first."""
-    distances_from(p, origin, alive, count, scratch)
+    plain_distances_from(p, origin, alive, count, scratch)
     return _largest(alive[:count], scratch[alive[:count]])
 
 
@@ -44,7 +26,7 @@ def _largest(rows: NDArray[np.int64], far: NDArray[np.float64]) -> int:
     return int(rows[far == far.max()].min())
 
 
-def outermost(p: Any, alive: Any, count: int, centroid: Any, ordinal: Any) -> int:
+def plain_outermost(p: Any, alive: Any, count: int, centroid: Any, ordinal: Any) -> int:
     """The row farthest from the centroid: means of numbers, most frequent categories."""
     sums, there, votes, starts, middle = centroid
     for c in range(len(middle)):
@@ -64,14 +46,14 @@ def outermost(p: Any, alive: Any, count: int, centroid: Any, ordinal: Any) -> in
     return _largest(at, total)
 
 
-def smallest(near: Any, alive: Any, count: int, wanted: int) -> NDArray[np.int64]:
+def plain_smallest(near: Any, alive: Any, count: int, wanted: int) -> NDArray[np.int64]:
     """The ``wanted`` rows with the smallest ``near`` in ascending order, ties by number."""
     at = alive[:count]
     found: NDArray[np.int64] = at[np.lexsort((at, near[at]))[:wanted]]
     return found
 
 
-def best(
+def plain_best(
     p: Any, d: Any, free: Any, count: int, grown: Any, stage: Any, *_: Any
 ) -> tuple[int, float]:
     """The row that raises the class's loss least, and the diameter with it.
@@ -83,7 +65,7 @@ def best(
     number, size, need, diameter, full, improved = stage
     at, far = free.rows[:count], np.empty_like(reach)
     for m in range(int(known[at[0]]), size):
-        distances_from(p, members[m], free.rows, count, far)
+        plain_distances_from(p, members[m], free.rows, count, far)
         reach[at] = np.maximum(reach[at], far[at])
     known[at] = size
     rows = at

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels.compiler import ascend, bare, integers, kernel, reals, zeros
+from halfmask.kernels.compilation.compiler import ascend, bare, integers, kernel, reals, zeros
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -176,7 +176,7 @@ def cheapest_product(
             node = nodes[here + w]
             if node < 0 or node == places[depth]:
                 continue
-            for j in range(ends[depth]):
+            for j in range(ends[depth]):  # the product so far once more, at this category
                 path[size] = path[j] + (node - places[depth]) * strides[depth]
                 sign[size] = sign[j] * signs[here + w]
                 now += price_of_change(path[size], amount * sign[size], room)

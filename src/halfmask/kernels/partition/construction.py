@@ -1,14 +1,8 @@
-"""Whether rows may form a class: as many people, values and nearness as each of them demands.
+"""Rows divided into classes: what a class must meet, and four ways to form some.
 
-Median cuts: a table falls apart along its widest columns while both sides may stand alone.
-
-What classes that grow row by row share: the rows still free, and the values a class holds.
-
-MDAV: classes around whoever stands farthest out, without a matrix of distances.
-
-k-member: classes grown row by row, without a matrix of distances.
-
-Classes formed where rows are dense, each row by its marginal cost.
+Median cuts (``cut``); MDAV around whoever stands farthest out (``mdav_classes``); k-member, grown
+row by row (``k_member``); and growth from dense places by marginal cost (``form``). None makes a
+matrix of distances.
 """
 
 from __future__ import annotations
@@ -17,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels import vectors
-from halfmask.kernels.compiler import (
+from halfmask.kernels.compilation.compiler import (
     Sparing,
     bare,
     clear,
@@ -31,8 +24,9 @@ from halfmask.kernels.compiler import (
     reals,
     zeros,
 )
-from halfmask.kernels.distance import apart, distance, distances_from
-from halfmask.kernels.tree import nearest_free, ranked, room_for_nearest, take
+from halfmask.kernels.distance import apart, distance, distances_from, plain_distances_from
+from halfmask.kernels.partition import numpy_twins
+from halfmask.kernels.partition.search_tree import nearest_free, ranked, room_for_nearest, take
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -74,6 +68,8 @@ def satisfied(
                 known += 1
                 counts[d.values[row, s]] += 1
                 distinct += counts[d.values[row, s]] == 1
+        # Half the sum of |share - share of all| is the sum where the class has more: values that it
+        # lacks need not be looked at. Each value is counted once, as its count goes back to 0.
         moved = 1.0 if known == 0 else 0.0
         for i in range(begin, end):
             value = d.values[order[i], s]
@@ -116,7 +112,7 @@ def cut(
     order = count_up(n)
     starts = integers(n + 1)
     classes = 0
-    stack = integer_rows(128 + n, 2, 0)
+    stack = integer_rows(128 + n, 2, 0)  # a class each, at worst
     stack[0, 0], stack[0, 1] = 0, n
     depth = 1
     widths = reals(columns, 0.0)
@@ -174,7 +170,7 @@ def _halve(places: Any, c: int, d: Any, order: Any, begin: int, end: int, room: 
     for i in range(size):
         values[i] = places[order[begin + i], c]
     median = ranked(values, size, size // 2)
-    for attempt in range(2):
+    for attempt in range(2):  # many rows may share the median: it goes left, then right
         limit = median - attempt  # rows up to this place go left
         left, right = 0, 0
         for i in range(begin, end):
@@ -187,6 +183,7 @@ def _halve(places: Any, c: int, d: Any, order: Any, begin: int, end: int, room: 
                 spare[size - right] = row
         if left == 0 or right == 0:
             continue
+        # The right side was written from behind: back to the order it came in.
         for i in range((size - left) // 2):
             spare[left + i], spare[size - 1 - i] = spare[size - 1 - i], spare[left + i]
         if satisfied(d, spare, 0, left, counts) and satisfied(d, spare, left, size, counts):
@@ -217,7 +214,7 @@ def _no_variety(d: Any) -> Any:
 
 
 @bare
-def count_values(d: Any, row: int, number: int, variety: Any) -> bool:
+def note_values(d: Any, row: int, number: int, variety: Any) -> bool:
     """Take note of a new member's sensitive values; whether the class still lacks some."""
     seen, distinct, most = variety.seen, variety.distinct, variety.most
     short = False
@@ -292,7 +289,7 @@ def _mdav_classes(p: Any, d: Any, ordinal: NDArray[np.bool_]) -> Any:
             origin = _outermost(p, free.rows, count, centroid, ordinal)
         else:
             origin = farthest(p, free.rows, count, first, near)
-        first = origin if first < 0 else -1
+        first = origin if first < 0 else -1  # two classes a turn: the second far from the first
         distances_from(p, origin, free.rows, count, near)
         chosen = _nearest_class(d, free.rows, count, near, classes, variety, highest)
         if len(chosen) == 0:  # what is left cannot form a class
@@ -395,6 +392,7 @@ def _nearest_class(
         if taken == len(candidates):
             if len(candidates) == count:
                 break
+            # Seldom: demands for values passed over what was near.
             candidates = _smallest(near, alive, count, min(count, 4 * len(candidates)))
         row = candidates[taken]
         taken += 1
@@ -403,7 +401,7 @@ def _nearest_class(
         chosen[size] = row
         size += 1
         need = max(need, d.k[row])
-        short = count_values(d, row, number, variety)
+        short = note_values(d, row, number, variety)
         if size >= need and not short:
             return chosen[:size]
     return chosen[:0]
@@ -459,11 +457,11 @@ def _rows(_: Any, d: Any, *__: Any) -> int:
 
 
 _PLAIN: dict[str, Any] = {
-    "distances_from": vectors.distances_from,
-    "farthest": vectors.farthest,
-    "_smallest": vectors.smallest,
-    "_outermost": vectors.outermost,
-    "_best": vectors.best,
+    "distances_from": plain_distances_from,
+    "farthest": numpy_twins.plain_farthest,
+    "_smallest": numpy_twins.plain_smallest,
+    "_outermost": numpy_twins.plain_outermost,
+    "_best": numpy_twins.plain_best,
 }
 mdav_classes: Any = Sparing(_mdav_classes, _rows, 6_000, interpret(_mdav_classes, **_PLAIN))
 
@@ -499,7 +497,7 @@ def _k_member(
             grown.members[size] = row
             size += 1
             need = max(need, d.k[row])
-            short = count_values(d, row, classes, grown.variety)
+            short = note_values(d, row, classes, grown.variety)
             count = remove(free, count, row)
             if (size >= need and not short) or count == 0:
                 break
@@ -566,6 +564,7 @@ def _best(
     members, reach, known = grown.members, grown.reach, grown.known
     size, need, diameter, improved = stage.size, stage.need, stage.diameter, stage.improved
     best, best_score, best_reach = -1, np.inf, np.inf
+    # -1: those close by; 0: all rows, but with a missing value where one is wanted; 1: all rows.
     for attempt in range(-1, 2):
         if attempt < 0 and stage.full:
             continue
@@ -578,7 +577,7 @@ def _best(
             if attempt < 0 and (where[row] >= count or alive[where[row]] != row):
                 continue
             final = max(size + 1, need, d.k[row]) if improved else size + 1
-            lower = final * max(diameter, reach[row])
+            lower = final * max(diameter, reach[row])  # reach only grows as members are counted
             if lower > best_score or (lower == best_score and reach[row] > best_reach):
                 continue
             lacking = stage.full and attempt == 0
@@ -630,7 +629,7 @@ def form(
             members[size] = row
             size += 1
             need = max(need, k[row])
-            short = count_values(d, row, classes, variety)
+            short = note_values(d, row, classes, variety)
             take(tree, free, row)
             if (size >= need and not short) or free[0] == 0:
                 break
@@ -651,7 +650,7 @@ def form(
                         best, best_score = j, score
                 if (best >= 0 and wanted >= need) or (wanted > 0 and found == free[0]):
                     break
-                wanted = max(2 * need + 4, 2 * wanted)
+                wanted = max(2 * need + 4, 2 * wanted)  # doubled: searching again stays cheap
                 if wanted > most:
                     most = 2 * wanted
                     near, reach = room_for_nearest(most), reals(most, 0.0)

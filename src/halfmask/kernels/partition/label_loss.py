@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels.compiler import light
-from halfmask.kernels.divide import satisfied
+from halfmask.kernels.compilation.compiler import light
+from halfmask.kernels.partition.construction import satisfied
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -106,7 +106,7 @@ def _width(w: Any, box: Any, held: Any) -> Any:
             at = w.begins[c]
             total += min(w.high[at + high] - w.low[at + low], w.weights[c])
     for i in range(len(held)):
-        x = held[i]
+        x = held[i]  # its bits are counted, in pairs, in fours, in bytes, and the bytes added up
         x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
         x = (x & np.uint64(0x3333333333333333)) + (
             (x >> np.uint64(2)) & np.uint64(0x3333333333333333)
@@ -177,7 +177,7 @@ def _best_cut(
     span, order, left = room.reals[0], room.reals[1], room.reals[2]
     for c in range(m):
         span[c] = (box[2 * c + 1] - box[2 * c]) / max(w.sizes[c] - 1, 1)
-    most = min(4 * n + 64, _BUCKETS)
+    most = min(4 * n + 64, _BUCKETS)  # buckets for few rows would take longer than the rows
     part, some = room.integers[1, : 2 * m], room.words[1]
     refused, spare, key = room.integers[3], room.integers[5], room.integers[12]
     least = max(int(share * n), 1)
@@ -243,8 +243,8 @@ def _best_cut(
         return begin + at, best
 
 
-_LARGE = 5_000
-_SHARE = 0.02
+_LARGE = 5_000  # rows from which a part must not be peeled
+_SHARE = 0.02  # of such a part, that either side holds at least
 
 
 class Parts(NamedTuple):

@@ -32,7 +32,7 @@ from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.errors import TypingError
 from numba.core.registry import cpu_target
 
-from halfmask.kernels.cache import KernelCache
+from halfmask.kernels.compilation.cache import KernelCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

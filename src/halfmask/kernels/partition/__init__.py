@@ -1,0 +1,1 @@
+"""Inner loops of divisions of rows into classes: made, improved, found exactly."""
