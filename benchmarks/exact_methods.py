@@ -41,7 +41,7 @@ from halfmask.anonymize.partition import exact, methods
 from halfmask.anonymize.partition.task import PartitionTask, task_of
 from halfmask.kernels import distance
 from halfmask.metrics import partition
-from halfmask.models.needs import prepare
+from halfmask.models.requirements import prepare
 from halfmask.table.tuples import ones
 
 SIZES = (12, 16, 20, 25, 30, 40, 50, 60, 80, 100, 120, 160, 200, 300)

@@ -22,7 +22,7 @@ import halfmask as hm
 from halfmask.anonymize import local, optimal
 from halfmask.anonymize.problem import RecodingProblem
 from halfmask.metrics.cost import METRICS
-from halfmask.models.needs import statistics
+from halfmask.models.requirements import statistics
 from halfmask.table.tuples import Tuples
 
 COLUMNS = (

@@ -33,7 +33,7 @@ from halfmask.anonymize.partition import exact
 from halfmask.anonymize.partition.run import division_loss
 from halfmask.anonymize.partition.task import task_of
 from halfmask.anonymize.policies import Gain
-from halfmask.models.needs import prepare
+from halfmask.models.requirements import prepare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,7 +16,7 @@ from halfmask.anonymize.local import _all, _block, _part
 from halfmask.anonymize.optimal import greedy
 from halfmask.anonymize.problem import RecodingProblem
 from halfmask.metrics.cost import METRICS
-from halfmask.models.needs import statistics
+from halfmask.models.requirements import statistics
 from halfmask.table.tuples import Tuples
 
 VALUES = [f"v{i}" for i in range(8)]

@@ -14,7 +14,7 @@ from halfmask.anonymize.groupings import Groupings, SharedGroupings
 from halfmask.anonymize.optimal import LatticeBounds
 from halfmask.anonymize.problem import RecodingProblem
 from halfmask.metrics.cost import METRICS
-from halfmask.models.needs import statistics
+from halfmask.models.requirements import statistics
 from halfmask.table.tuples import Tuples
 
 

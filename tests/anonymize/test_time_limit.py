@@ -20,7 +20,7 @@ from halfmask.anonymize.problem import RecodingProblem
 from halfmask.coclustering import trees
 from halfmask.kernels.partition import pricing
 from halfmask.metrics.cost import METRICS
-from halfmask.models.needs import statistics
+from halfmask.models.requirements import statistics
 from halfmask.table.hierarchies.builders import find_automatic
 from halfmask.table.tuples import Tuples
 

@@ -19,7 +19,7 @@ from places import MODELS, people, stored
 import halfmask as hm
 from halfmask.engines.duckdb.engine import DuckDB
 from halfmask.ownership import TEMPORARY, temporary_folder
-from halfmask.release.doors import written
+from halfmask.release.doors import stored_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,8 +61,8 @@ def test_a_labeling_that_drops_doubles_or_mislabels_rows_does_not_leave(
     monkeypatch: pytest.MonkeyPatch,
     change: Callable[[Labeling], Labeling],
 ) -> None:
-    honest = written.propose_labeling
-    monkeypatch.setattr(written, "propose_labeling", lambda *given: change(honest(*given)))
+    honest = stored_rows.propose_labeling
+    monkeypatch.setattr(stored_rows, "propose_labeling", lambda *given: change(honest(*given)))
     _refused(tmp_path, hm.errors.InternalError, "wrote other rows than those that were checked")
 
 
@@ -112,14 +112,14 @@ def test_rows_that_cannot_fit_are_refused_before_they_are_read(tmp_path: Path) -
 def test_rows_that_change_while_they_are_read_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = written.propose_labeling
+    honest = stored_rows.propose_labeling
 
     def late(*given: Any) -> Labeling:
         rows = people()
         pq.write_table(pa.concat_tables([rows, rows.slice(0, 5)]), tmp_path / "people.parquet")
         return honest(*given)
 
-    monkeypatch.setattr(written, "propose_labeling", late)
+    monkeypatch.setattr(stored_rows, "propose_labeling", late)
     _refused(tmp_path, hm.errors.EngineError, "changed while they were read|could not")
 
 
@@ -129,14 +129,14 @@ import halfmask as hm
 from halfmask.engines import staging
 from halfmask.engines import postgres
 from halfmask.release import record, stored_entries
-from halfmask.release.doors import written
+from halfmask.release.doors import stored_rows
 from places import MODELS, SCHEMA
 
 def reach(point):
     if point == sys.argv[2]:
         os.kill(os.getpid(), signal.SIGKILL)
 
-for module in (staging, postgres, record, written, stored_entries):
+for module in (staging, postgres, record, stored_rows, stored_entries):
     module.reach = reach
 table = hm.read(sys.argv[1] + "/people.parquet", SCHEMA, engine="duckdb", memory_limit="200MB")
 release = hm.anonymize(table, *MODELS, method="optimal", suppression=0.05)

@@ -11,7 +11,7 @@ import pytest
 from places import SCHEMA, load, people, stored
 
 import halfmask as hm
-from halfmask.release.doors import written
+from halfmask.release.doors import stored_rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,14 +86,14 @@ def test_a_view_that_changes_is_seen_as_it_was(
     with psycopg.connect(postgres, autocommit=True) as connection:
         connection.execute("CREATE VIEW lately AS SELECT * FROM visits WHERE age > 30")
         (before,) = connection.execute("SELECT COUNT(*) FROM lately").fetchone() or (0,)
-    honest = written.propose_labeling
+    honest = stored_rows.propose_labeling
 
     def late(*given: Any) -> Any:
         with psycopg.connect(postgres, autocommit=True) as connection:
             connection.execute("UPDATE visits SET age = 20, sex = 'm'")
         return honest(*given)
 
-    monkeypatch.setattr(written, "propose_labeling", late)
+    monkeypatch.setattr(stored_rows, "propose_labeling", late)
     table = hm.read(postgres, PLAIN, table="lately")
     with hm.anonymize(table, hm.KAnonymity(2), method="optimal", suppression=0.5) as release:
         assert release.rows + release.suppressed == before

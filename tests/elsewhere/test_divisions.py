@@ -14,7 +14,7 @@ from places import FIGURES, MODELS, SCHEMA, multiset, people, stored
 
 import halfmask as hm
 from halfmask.engines.staging import Labeling
-from halfmask.release.doors import written
+from halfmask.release.doors import stored_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -190,14 +190,14 @@ def test_an_engine_that_numbers_rows_wrongly_releases_nothing(
 def test_of_no_row_nothing_is_to_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest, seen = written.propose_labeling, []
+    honest, seen = stored_rows.propose_labeling, []
 
     def ask(candidate: Any, recoding: Any, labels: pa.Table, names: tuple[str, ...]) -> Labeling:
         nobody = replace(candidate, step=np.full_like(candidate.step, -1))
         seen.append(honest(nobody, recoding, labels.slice(0, 0), names).codes)
         return honest(candidate, recoding, labels, names)
 
-    monkeypatch.setattr(written, "propose_labeling", ask)
+    monkeypatch.setattr(stored_rows, "propose_labeling", ask)
     hm.anonymize(stored(tmp_path, people(60), SCHEMA), *MODELS, method="mdav").close()
     assert [len(one) for one in seen[0]] == [0] * len(seen[0])
 

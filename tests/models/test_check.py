@@ -16,7 +16,7 @@ from halfmask.models import (
     TCloseness,
 )
 from halfmask.models.check import check
-from halfmask.models.needs import statistics
+from halfmask.models.requirements import statistics
 from halfmask.table.columns import Column
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table

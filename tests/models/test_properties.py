@@ -24,7 +24,7 @@ from halfmask.models import (
     SampleUniques,
     TCloseness,
 )
-from halfmask.models.needs import prepare, statistics
+from halfmask.models.requirements import prepare, statistics
 from halfmask.table.columns import Column
 from halfmask.table.hierarchy import TOP, from_levels
 from halfmask.table.schema import Schema

@@ -27,7 +27,7 @@ from halfmask.models import (
 )
 from halfmask.models import statistics as entropy
 from halfmask.models.check import check
-from halfmask.models.needs import statistics
+from halfmask.models.requirements import statistics
 from halfmask.table.classes import Classes, Histogram
 from halfmask.table.columns import Column
 from halfmask.table.demands import demand_key

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import halfmask as hm
 from halfmask.errors import InternalError, SchemaError
 from halfmask.models.options import read_models
-from halfmask.release import recheck
+from halfmask.release import verification
 
 row = st.tuples(
     st.integers(0, 3), st.one_of(st.none(), st.integers(0, 5)), st.integers(0, 9), st.booleans()
@@ -107,7 +107,9 @@ def test_the_door_counts_households_and_weights_by_itself(monkeypatch):
     with pytest.raises(InternalError, match=r"'hid'.*fewer known values"):
         hm.anonymize(table, Careless(30), hm.KAnonymity(2), method="optimal")
     table, _ = survey(weight="w")
-    monkeypatch.setattr(recheck, "_stood_for", lambda *given: np.ones(given[-1], dtype=np.int64))
+    monkeypatch.setattr(
+        verification, "_stood_for", lambda *given: np.ones(given[-1], dtype=np.int64)
+    )
     with pytest.raises(InternalError, match="break k-map"):
         hm.anonymize(table, hm.KMap(20), method="optimal")
 

@@ -30,8 +30,8 @@ from halfmask.query import aggregate, final, run
 from halfmask.query.collect import collect
 from halfmask.query.planning import demands
 from halfmask.query.total import conversions, rows
-from halfmask.release import demand_watch as watched
 from halfmask.release.doors import answer
+from halfmask.release.doors import answer as watched
 
 # A world in which everybody has one row, and planted people state a k.
 PLAIN = next(s for s in range(1000, 1100) if (w := make_world(s)).demand == "k" and not w.several)

@@ -15,8 +15,8 @@ from halfmask.models.personal import PersonalKAnonymity
 from halfmask.models.population import DeltaPresence, KMap
 from halfmask.models.verdict import Verdict
 from halfmask.release import Recoding, RecodingStep, seal
-from halfmask.release.recheck import require_verdicts
 from halfmask.release.seal import published_columns
+from halfmask.release.verification import require_verdicts
 from halfmask.table.columns import Column
 from halfmask.table.files.rows import incoming_types
 from halfmask.table.schema import Schema

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import halfmask as hm
-from halfmask.series.leaves import column_leaves
+from halfmask.series.common_leaves import column_leaves
 
 SCHEMA = {"age": "quasi", "ill": "sensitive"}
 VALUES = "abc"

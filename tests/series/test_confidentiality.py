@@ -19,7 +19,7 @@ import pytest
 import halfmask as hm
 from halfmask.anonymize.partition import confidential
 from halfmask.errors import HalfmaskError, InputError, InternalError, ParameterError, SchemaError
-from halfmask.release import quasi_tree
+from halfmask.models import m_confidentiality
 from halfmask.release.doors.confidentiality import _exceeding
 from halfmask.release.partition import RowPartition
 from halfmask.release.seal import seal
@@ -109,8 +109,8 @@ def multisets(ids, world):
 def strongest_link(ages, values, m, stop=None):
     """The highest chance of any link, over all releases of all tables; and how many differ."""
     places = np.array(ages, dtype=np.int32).reshape(-1, 1)
-    tree = quasi_tree.grow(places, np.full(len(ages), m))
-    limits = quasi_tree.limits_of(tree, m, max(Counter(values).values()))
+    tree = m_confidentiality.grow(places, np.full(len(ages), m))
+    limits = m_confidentiality.node_limits(tree, m, max(Counter(values).values()))
     if stop is not None:  # an attacker of a method that never leaves a cut out
         limits = NeverStops(limits.least, limits.cut, limits.most)
     weights = defaultdict(Fraction)
@@ -128,7 +128,7 @@ def strongest_link(ages, values, m, stop=None):
     return max(links[key] / weights[key[0]] for key in links if weights[key[0]]), len(divisions)
 
 
-class NeverStops(quasi_tree.Limits):
+class NeverStops(m_confidentiality.Limits):
     __slots__ = ()
 
     def stop(self, rows):
@@ -146,9 +146,11 @@ CASES = [
 @pytest.mark.parametrize(("ages", "values", "m"), CASES)
 @pytest.mark.parametrize("stop", [Fraction(1, 8), Fraction(9, 10)])
 def test_no_link_is_surer_than_one_in_m(monkeypatch, ages, values, m, stop):
-    monkeypatch.setattr(quasi_tree, "STOP", stop)
-    monkeypatch.setattr(quasi_tree, "_GROWTH", 1.01)
-    monkeypatch.setattr(quasi_tree.math, "isqrt", lambda _: 0)  # the smallest parts that can be
+    monkeypatch.setattr(m_confidentiality, "STOP", stop)
+    monkeypatch.setattr(m_confidentiality, "_GROWTH", 1.01)
+    monkeypatch.setattr(
+        m_confidentiality.math, "isqrt", lambda _: 0
+    )  # the smallest parts that can be
     link, _ = strongest_link(ages, values, m)
     assert link <= Fraction(1, m)
 
@@ -157,13 +159,13 @@ def test_the_game_has_something_to_find(monkeypatch):
     # Two of six hold a value; only where they are the two of age 1 can the six not be cut. Without
     # a coin the attack is certain. With 0.9 * 4/6 = 0.6, one way of weight 1 and fourteen of 0.6
     # are left; of those that give somebody of age 1 the value, 1 and 4: (1 + 2.4) / (1 + 8.4).
-    monkeypatch.setattr(quasi_tree, "STOP", Fraction(9, 10))
-    monkeypatch.setattr(quasi_tree.math, "isqrt", lambda _: 0)
+    monkeypatch.setattr(m_confidentiality, "STOP", Fraction(9, 10))
+    monkeypatch.setattr(m_confidentiality.math, "isqrt", lambda _: 0)
     ages, values, m = CASES[0]
     surest, _ = strongest_link(ages, values, m, stop=0)
     assert surest == 1
-    tree = quasi_tree.grow(np.array(ages, dtype=np.int32).reshape(-1, 1), np.full(6, 2))
-    limits = quasi_tree.limits_of(tree, m, 2)
+    tree = m_confidentiality.grow(np.array(ages, dtype=np.int32).reshape(-1, 1), np.full(6, 2))
+    limits = m_confidentiality.node_limits(tree, m, 2)
     assert limits.cut[0]
     link, divisions = strongest_link(ages, values, m)
     assert divisions == 2
@@ -201,14 +203,14 @@ def test_tails_against_counting(rows, marked, drawn):
             if drawn - one <= rows - marked
         )
         exact = Fraction(ways, comb(rows, drawn))
-        assert quasi_tree._tail(rows, marked, drawn, least) >= float(exact) * (1 - 1e-9)
+        assert m_confidentiality._tail(rows, marked, drawn, least) >= float(exact) * (1 - 1e-9)
         assert _exceeding(rows, marked, drawn, least - 1) == pytest.approx(float(exact))
 
 
 def test_the_tree_is_the_same_whatever_people_hold():
     rng = np.random.default_rng(3)
     places = rng.integers(0, 40, (300, 2)).astype(np.int32)
-    tree = quasi_tree.grow(places, np.full(300, 5))
+    tree = m_confidentiality.grow(places, np.full(300, 5))
     assert tree.rows[0] == 300
     assert tree.rows.min() >= 5
     leaves = np.flatnonzero(tree.parts[:, 0] < 0)

@@ -12,7 +12,7 @@ import halfmask as hm
 from halfmask.coclustering.generate import BlockGenerator
 from halfmask.errors import InternalError, ParameterError, UnsatisfiableError
 from halfmask.release.doors import synthetic
-from halfmask.release.doors.shared import require_shared_together
+from halfmask.release.doors.synthetic import require_shared_together
 from halfmask.synthesize.columns import shared_parts
 from halfmask.synthesize.combinations import redraw_rare, shared_combinations
 

@@ -14,7 +14,7 @@ import halfmask as hm
 from halfmask.coclustering.stretches import stretches
 from halfmask.errors import InternalError, UnsatisfiableError
 from halfmask.release.doors import synthetic
-from halfmask.release.doors.shared import require_shared_together
+from halfmask.release.doors.synthetic import require_shared_together
 from halfmask.synthesize.columns import shared_parts
 from halfmask.synthesize.combinations import exchange_rare, shared_combinations
 

@@ -12,7 +12,7 @@ from effort import THOROUGH
 import halfmask as hm
 from halfmask.errors import InternalError, ParameterError
 from halfmask.release.doors import synthetic
-from halfmask.release.doors.shared import interval_ends, require_shared
+from halfmask.release.doors.synthetic import interval_ends, require_shared
 from halfmask.synthesize.columns import shared_parts, shortest, support
 
 ADULT = Path(__file__).parents[3] / "shared" / "data" / "adult" / "adult.parquet"

@@ -33,7 +33,7 @@ from halfmask.coclustering.trees import (
     set_label,
 )
 from halfmask.errors import ParameterError, PrivacyError, UnsatisfiableError
-from halfmask.models.needs import demand_keys, prepare, statistics
+from halfmask.models.requirements import demand_keys, prepare, statistics
 from halfmask.models.verdict import parameters
 from halfmask.release.candidate import Candidate
 from halfmask.release.partition import Perturbation

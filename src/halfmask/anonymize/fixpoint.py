@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from halfmask.errors import PrivacyError, UnsatisfiableError
-from halfmask.models.needs import leave_out_entries, prepare
+from halfmask.models.requirements import leave_out_entries, prepare
 from halfmask.release.partition import Perturbation
 from halfmask.table.hierarchies.builders import columns_following, labels_stay
 from halfmask.table.tuples import picked, rows_in

@@ -22,7 +22,7 @@ from halfmask.anonymize.partition.run import METHODS, division_loss
 from halfmask.anonymize.partition.task import PartitionTask, task_of
 from halfmask.errors import InternalError, ParameterError
 from halfmask.models import PersonalKAnonymity
-from halfmask.models.needs import prepare
+from halfmask.models.requirements import prepare
 from halfmask.release.files import write_report
 from halfmask.sample.policies import CONCERNS, demands, generate
 from halfmask.table.demands import states

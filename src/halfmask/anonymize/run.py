@@ -28,7 +28,7 @@ from halfmask.anonymize.problem import RecodingProblem, unsatisfiable
 from halfmask.engines.counting.tuples import MOST
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.metrics.cost import METRICS, CellMetric, ClassMetric, metric_named
-from halfmask.models.needs import (
+from halfmask.models.requirements import (
     ALLOW,
     KEYWORDS,
     LEAVE_OUT,

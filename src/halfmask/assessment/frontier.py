@@ -49,7 +49,7 @@ from halfmask.metrics.sides import ReleasedTuples, finding_chance, sides, tighte
 from halfmask.metrics.utility.distributions import column_distance
 from halfmask.metrics.utility.tables import class_utility
 from halfmask.metrics.weighted import pairs
-from halfmask.models.needs import (
+from halfmask.models.requirements import (
     leave_out_unmet,
     prepare,
     refuse_contradiction,

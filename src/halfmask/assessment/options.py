@@ -14,7 +14,7 @@ from halfmask.metrics.discrimination.partition import stated_partitions
 from halfmask.metrics.risk.attack import LIMIT
 from halfmask.metrics.sides import require_word
 from halfmask.metrics.utility.queries import columns_named, statements
-from halfmask.models.needs import refuse_keywords
+from halfmask.models.requirements import refuse_keywords
 from halfmask.models.verdict import require_whole
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from halfmask.anonymize.auto import AUTO, suitable_methods
 from halfmask.anonymize.run import METHODS, PERTURBING, RECODINGS
 from halfmask.errors import InputError, ParameterError, SchemaError
 from halfmask.metrics.sides import ReleasedRows
-from halfmask.models.needs import require_models
+from halfmask.models.requirements import require_models
 from halfmask.models.verdict import known_models, parameters, require_number, require_whole
 from halfmask.table.hierarchies.builders import Auto
 from halfmask.table.table import Table, require_table

@@ -17,7 +17,7 @@ from halfmask.masking.methods.response import Randomize
 from halfmask.masking.risk_utility import linkage_rate, step_figures
 from halfmask.masking.step import Rows, require_fit, require_there, with_columns
 from halfmask.models.check import stated_models
-from halfmask.models.needs import (
+from halfmask.models.requirements import (
     leave_out_entries,
     prepare,
     refuse_contradiction,
@@ -32,9 +32,9 @@ from halfmask.release.doors.masked import with_true_values
 from halfmask.release.doors.responses import refuse_true_answers
 from halfmask.release.files import read_document
 from halfmask.release.partition import Perturbation
-from halfmask.release.recheck import recheck_models
 from halfmask.release.seal import published_columns, seal
 from halfmask.release.stored_entries import count_rows, read_note, why_read
+from halfmask.release.verification import recheck_models
 from halfmask.table.demands import with_policies
 from halfmask.table.table import Table, require_table
 from halfmask.table.tuples import Tuples

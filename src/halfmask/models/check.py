@@ -14,7 +14,7 @@ from halfmask.engines.read import as_table
 from halfmask.errors import InputError
 from halfmask.models.blank_cells import WildcardAnonymity
 from halfmask.models.k_anonymity import KAnonymity
-from halfmask.models.needs import (
+from halfmask.models.requirements import (
     asked_for,
     prepare,
     refuse_contradiction,

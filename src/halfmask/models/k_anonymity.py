@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from halfmask.errors import InternalError
-from halfmask.models.exact import at_most, fraction, largest
+from halfmask.models.exact_comparison import at_most, fraction, largest
 from halfmask.models.statistics import (
     MISSING_NOTE,
     Missing,

@@ -1,4 +1,4 @@
-"""l-diversity: every class holds well-represented values of a sensitive column."""
+"""l-diversity, well-represented values in every class; and m-invariance, the same ones for good."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 
 from halfmask.errors import ParameterError
-from halfmask.models.exact import fraction, is_below
+from halfmask.models.exact_comparison import fraction, is_below
 from halfmask.models.statistics import (
     MISSING_NOTE,
     Missing,
     effective_values,
     entropy_at_least,
+    histogram,
     occupied_classes,
     pass_empty,
     reduce,
@@ -33,6 +34,7 @@ from halfmask.models.verdict import (
     register,
     require_whole,
     sensitive_column,
+    whole_number,
     word,
 )
 
@@ -186,3 +188,71 @@ def _top_and_tail(values: Histogram, least: int) -> tuple[NDArray[np.int64], NDA
     place = np.arange(len(counts)) - values.starts[:-1][owners]
     tail = reduce(np.add, np.where(place >= least - 1, counts, 0), values.starts)
     return reduce(np.maximum, counts, values.starts), tail
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class MInvariance(Model):
+    """Require that every class can be divided into sets of ``m`` rows with different values.
+
+    Over a series of releases (``previous=`` of ``anonymize``) the set of values of a person's
+    class, the signature, also stays the same in every release that holds the person.
+
+    Definition: per release, each class holds at least m rows and no value twice; the signatures of
+    all classes that ever held a person are equal. Classes that publish the same labels are one to a
+    reader, so of one release alone it is checked that each holds m values or more, none of them in
+    more than one of m rows.
+    Source: Xiao and Tao, "m-invariance: towards privacy preserving re-publication of dynamic
+    datasets", 2007.
+
+    Attributes:
+        m: how many values.
+        column: the sensitive column.
+
+    Example:
+        >>> MInvariance(3, "disease").to_dict()
+        {'model': 'm-invariance', 'm': 3, 'column': 'disease'}
+    """
+
+    family: ClassVar[str] = "m-invariance"
+    monotone: ClassVar[bool] = True  # the most frequent value of a merged class is no more frequent
+    option: ClassVar[Option] = Option(
+        "m-invariance",
+        "m-invariance: M values in every class, the same for a person in every release; see "
+        "--previous.",
+        "m: values that stay the same over a series",
+    )
+    words: ClassVar[Words] = Words(
+        "Everybody stands in a class with m or more values, none above one in m rows; in a series "
+        "a person's values stay the same in every release.",
+        f"{SOUGHT} In a series the attacker has all releases, and knows who was in them.",
+        "Values may be alike in meaning. Without the ledger of a series it speaks of one release.",
+        "at least",
+    )
+
+    m: int = field(metadata=whole_number(2, stronger=1))
+    column: str = field(metadata=sensitive_column())
+
+    def passes(self, classes: Classes) -> NDArray[np.bool_]:
+        """Tell for each class whether no value is above one in ``m`` rows."""
+        most = reduce(np.maximum, *_counts(classes, self.column))
+        return pass_empty(classes, most * self.m <= classes.rows)
+
+    def check(self, classes: Classes) -> Verdict:
+        """Return the verdict; achieved is the largest m that every class satisfies."""
+        live = occupied_classes(classes)
+        most = reduce(np.maximum, *_counts(classes, self.column))[live]
+        reached = classes.rows[live] // np.maximum(most, 1)
+        return judge(
+            self,
+            classes,
+            self.passes(classes),
+            required=self.m,
+            achieved=int(reached.min()) if live.any() else 0,
+            note="It is of one release alone: previous= (--previous) keeps it over a series.",
+        )
+
+
+def _counts(classes: Classes, column: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    values = histogram(classes, column)
+    return values.counts, values.starts

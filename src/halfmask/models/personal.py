@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from halfmask.models.exact import at_most, fraction, largest
+from halfmask.models.exact_comparison import at_most, fraction, largest
 from halfmask.models.statistics import (
     demand_faults,
     demand_levels,

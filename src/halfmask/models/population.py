@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from halfmask.errors import InternalError, ParameterError, SchemaError
-from halfmask.models.exact import at_most, fraction, largest
+from halfmask.models.exact_comparison import at_most, fraction, largest
 from halfmask.models.statistics import occupied_classes, pass_empty, smallest_classes
 from halfmask.models.verdict import (
     Model,

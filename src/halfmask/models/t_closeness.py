@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from halfmask.errors import SchemaError
-from halfmask.models.exact import at_most, fraction, largest
+from halfmask.models.exact_comparison import at_most, fraction, largest
 from halfmask.models.statistics import (
     MISSING_NOTE,
     ORIGINAL,

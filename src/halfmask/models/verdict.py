@@ -29,7 +29,7 @@ from typing import (
 import numpy as np
 
 from halfmask.errors import InternalError, ParameterError
-from halfmask.models.exact import ParameterNumber, fraction
+from halfmask.models.exact_comparison import ParameterNumber, fraction
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

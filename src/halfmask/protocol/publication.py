@@ -165,7 +165,7 @@ def release_rows(made: Blueprint, found: Records) -> tuple[pa.Table, dict[str, A
     serve is taken out before anything is made: the asker learns not even that somebody was.
     """
     from halfmask.anonymize.run import anonymize
-    from halfmask.models.needs import leave_out_unmet, with_demanded_models
+    from halfmask.models.requirements import leave_out_unmet, with_demanded_models
 
     names = made.names
     document = {"format": "halfmask.release/1", "method": made.terms.release}

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from halfmask.query.parse import Statement
     from halfmask.query.planning.guarantee import GuaranteePlan
     from halfmask.query.semantics import LevelChoice, PublishedRows
-    from halfmask.release.demand_watch import DemandWatch
+    from halfmask.release.doors.answer import DemandWatch
     from halfmask.release.release import Answer, PrivateRelease
     from halfmask.table.policies import Policies
     from halfmask.table.schema import QueryRules, Schema
@@ -364,7 +364,7 @@ class Session:
         from halfmask.query.parse import Statement, parse, raise_to_floor
         from halfmask.query.planning.demands import join_demands, require_known_people
         from halfmask.query.planning.guarantee import plan_guarantee
-        from halfmask.release.demand_watch import watch_demands
+        from halfmask.release.doors.answer import watch_demands
         from halfmask.table.policies import read_policies
 
         statement = sql if isinstance(sql, Statement) else parse(sql)

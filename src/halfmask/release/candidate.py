@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from halfmask.dp.accountant import Receipt
     from halfmask.dp.conditions import Combination
     from halfmask.engines.request import Request
-    from halfmask.models.m_invariance import MInvariance
+    from halfmask.models.l_diversity import MInvariance
     from halfmask.models.verdict import Model
-    from halfmask.release.demand_watch import DemandWatch
     from halfmask.release.demands import DemandsChoice
+    from halfmask.release.doors.answer import DemandWatch
     from halfmask.release.doors.claims import Claim
     from halfmask.release.doors.series import SeriesLedger
     from halfmask.release.partition import Perturbation, RowPartition

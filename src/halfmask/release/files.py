@@ -1,4 +1,4 @@
-"""Rows as files and as frames; files that appear whole or not at all, or for their owner alone."""
+"""Rows as files and frames, of their own types; files appear whole or not at all, or privately."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import tempfile
 from contextlib import contextmanager
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,16 +20,20 @@ import pyarrow.compute as pc
 
 from halfmask.errors import EngineUnavailableError, InputError, usable_path
 from halfmask.ownership import make_private
-from halfmask.table.read import INSIDE
-from halfmask.table.values import moments_by
+from halfmask.release.document import AS_IT_WAS
+from halfmask.release.labels import decode_labels
+from halfmask.table.files.rows import Incoming
+from halfmask.table.read import INSIDE, form_written, is_declared
+from halfmask.table.values import dictionary_of, infer_type, is_text, moments_by, sort_dictionary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
     from os import PathLike
 
     from halfmask.engines.staging import AsideRows
-    from halfmask.table.files.rows import Incoming
+    from halfmask.release.document import ColumnChange
+    from halfmask.table.table import Table
 
 
 @contextmanager
@@ -220,8 +225,7 @@ def _in_full(texts: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Values in place of dictionary codes and views, which text files do not know."""
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+    column = decode_labels(column)
     return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column
 
 
@@ -367,15 +371,10 @@ def restore(table: pa.Table, given: Mapping[str, Incoming]) -> pa.Table:
     Text is held as dictionaries to save memory, which whoever gave plain text did not ask for.
     """
     columns = [
-        given[name].restore(column) if name in given else _decoded(column)
+        given[name].restore(column) if name in given else decode_labels(column)
         for name, column in zip(table.column_names, table.columns, strict=True)
     ]
     return pa.table(columns, names=table.column_names)
-
-
-def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    kind = column.type
-    return column.cast(kind.value_type) if pa.types.is_dictionary(kind) else column
 
 
 def pandas_frame(table: pa.Table, dtypes: Mapping[str, Any]) -> Any:
@@ -446,3 +445,79 @@ def duckdb_relation(table: pa.Table) -> Any:
         raise EngineUnavailableError("DuckDB", "pip install duckdb") from error
     wider = [pa.float32() if pa.types.is_float16(f.type) else f.type for f in table.schema]
     return duckdb.from_arrow(table.cast(pa.schema(zip(table.column_names, wider, strict=True))))
+
+
+_EXACT = 2.0**53  # up to here doubles are whole numbers, each of them
+
+
+def types_of_rows(
+    rows: pa.Table,
+    table: Table,
+    names: Sequence[str],
+    written: Mapping[str, Incoming] | None = None,
+) -> tuple[pa.Table, Mapping[str, Incoming]]:
+    """Rows that leave a text file, of types that they tell themselves, and how they are written.
+
+    Args:
+        rows: what leaves.
+        table: what was read.
+        names: the columns that hold values of the file, not labels.
+        written: how columns are written; by default as they were read.
+    """
+    given = dict(table.given if written is None else written)
+    if table.origin != "csv":  # frames, typed files and databases state their types
+        return rows, given
+    for name in names:
+        if name not in rows.column_names or is_declared(table.schema.columns.get(name)):
+            continue
+        column, form = _own_type(rows[name], name, table)
+        if column is None:
+            continue
+        rows = rows.set_column(rows.column_names.index(name), name, column)
+        kind = pa.string() if pa.types.is_dictionary(column.type) else column.type
+        if form or name in given:
+            given[name] = replace(given.get(name, Incoming(kind)), type=kind, form=form)
+    return rows, given
+
+
+def kept_columns(changes: Sequence[ColumnChange]) -> list[str]:
+    """The columns that leave as they were."""
+    return [one.name for one in changes if one.published and one.action == AS_IT_WAS]
+
+
+def _own_type(
+    column: pa.ChunkedArray, name: str, table: Table
+) -> tuple[pa.ChunkedArray | None, str]:
+    """The column of the type that its values tell, and their form; None where it is of that."""
+    kind, schema = column.type, table.schema
+    text = is_text(kind.value_type if pa.types.is_dictionary(kind) else kind)
+    if column.null_count == len(column):
+        return (None if text else _dictionary(pa.nulls(len(column), pa.string()))), ""
+    if _is_whole(column):
+        return column.cast(pa.int64()), ""
+    if pa.types.is_floating(kind) and not has_fraction(column):
+        return None, ""
+    texts = column if text else text_forms(pa.table({name: column}), table.given).get(name)
+    if texts is None:  # whole numbers, decimals with a point, dates with the year in front
+        return None, ""
+    codes = _dictionary(texts)
+    found = infer_type(codes, schema.decimal)
+    if _is_whole(found):  # as above, whatever the reader took them for
+        return found.cast(pa.int64()), ""
+    if found.type == kind:
+        return None, ""
+    if found is codes:
+        return sort_dictionary(codes), ""
+    return found, form_written(codes, found.type, schema, name)[0]
+
+
+def _dictionary(texts: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+    whole = texts if isinstance(texts, pa.ChunkedArray) else pa.chunked_array([texts])
+    return pa.chunked_array([dictionary_of(whole)])
+
+
+def _is_whole(column: pa.ChunkedArray) -> bool:
+    """Whether all are doubles that are whole numbers, each exactly."""
+    if not pa.types.is_floating(column.type) or has_fraction(column):
+        return False
+    return all(abs(end) <= _EXACT for end in pc.min_max(column).as_py().values())

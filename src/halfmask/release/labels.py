@@ -43,6 +43,21 @@ def encode_labels(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     return pa.DictionaryArray.from_arrays(values.indices, values.dictionary.cast(pa.string()))
 
 
+def decode_labels(values: Any) -> Any:
+    """Values (an array, chunked or not) without the list of those that there are."""
+    return values.cast(decoded_type(values.type)) if is_coded(values.type) else values
+
+
+def decoded_type(kind: pa.DataType) -> pa.DataType:
+    """What the values of a column are, whether or not they are listed once and numbered."""
+    return kind.value_type if is_coded(kind) else kind
+
+
+def is_coded(kind: pa.DataType) -> bool:
+    """Whether a column lists its values once and numbers them."""
+    return bool(pa.types.is_dictionary(kind))
+
+
 def required_sharing(table: Table, models: Sequence[Model]) -> NDArray[np.int64]:
     """Per row, how many people its values must be shared with to be shown.
 

@@ -20,7 +20,7 @@ from halfmask.errors import (
     SchemaError,
     UnsatisfiableError,
 )
-from halfmask.models.needs import (
+from halfmask.models.requirements import (
     ALLOW,
     leave_out_entries,
     refuse_contradiction,
@@ -33,9 +33,9 @@ from halfmask.release.demands import state_demands
 from halfmask.release.files import private_file, read_document
 from halfmask.release.labels import Label, encode_labels
 from halfmask.release.partition import as_type, label_texts
-from halfmask.release.recheck import count_published, recheck_models
 from halfmask.release.seal import published_columns, seal
 from halfmask.release.stored_entries import count_entries, read_note, why_read
+from halfmask.release.verification import count_published, recheck_models
 from halfmask.table.demands import with_policies
 from halfmask.table.hierarchies import Csv
 from halfmask.table.hierarchies.builders import columns_following, labels_stay

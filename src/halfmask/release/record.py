@@ -37,7 +37,7 @@ from halfmask.release.files import (
     whole_folder,
     write_table,
 )
-from halfmask.release.labels import encode_labels
+from halfmask.release.labels import decoded_type, encode_labels
 from halfmask.table.columns import Column
 from halfmask.table.files.rows import normalize
 from halfmask.table.files.toml import read_mapping, toml_section
@@ -530,8 +530,8 @@ def _both_sides(cursor: Any, name: str, expected: Groups, rows: int) -> tuple[Gr
     found = cursor.fetchall()
     counts = [row[-1] for row in found]
     try:
-        arrived = {n: pa.array([row[i] for row in found], _plain(expected[0].schema.field(n).type))
-                   for i, n in enumerate(told)}  # fmt: skip
+        kinds = [decoded_type(expected[0].schema.field(n).type) for n in told]
+        arrived = {n: pa.array([row[i] for row in found], kinds[i]) for i, n in enumerate(told)}
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         raise InternalError(
             "Other values arrived than were released; nothing was released."
@@ -539,10 +539,6 @@ def _both_sides(cursor: Any, name: str, expected: Groups, rows: int) -> tuple[Gr
     if sum(counts) != rows:
         raise InternalError("Other rows arrived than were released; nothing was released.")
     return (expected[0].select(told), expected[1]), (pa.table(arrived), counts)
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _require_name(table: str | None) -> str:

@@ -22,7 +22,6 @@ from halfmask.release.candidate import (
     SyntheticCandidate,
     TabulationCandidate,
 )
-from halfmask.release.column_types import kept_columns, types_of_rows
 from halfmask.release.demands import DemandsStatement, enforce_demands, order_notes
 from halfmask.release.document import (
     ColumnChange,
@@ -32,7 +31,8 @@ from halfmask.release.document import (
     other_change,
 )
 from halfmask.release.doors.confidentiality import require_blind_cuts
-from halfmask.release.doors.written import WrittenRows, origin_of, write_labels
+from halfmask.release.doors.stored_rows import WrittenRows, origin_of, write_labels
+from halfmask.release.files import kept_columns, types_of_rows
 from halfmask.release.partition import (
     ClassSizes,
     Perturbation,
@@ -42,7 +42,9 @@ from halfmask.release.partition import (
     table_loss,
 )
 from halfmask.release.pseudonyms import person_tokens, require_tied
-from halfmask.release.recheck import (
+from halfmask.release.record import released_schema
+from halfmask.release.release import DOOR, Release, SealedGuarantee
+from halfmask.release.verification import (
     cell_truth,
     class_risk,
     recheck_models,
@@ -53,8 +55,6 @@ from halfmask.release.recheck import (
     require_verdicts,
     secret_order,
 )
-from halfmask.release.record import released_schema
-from halfmask.release.release import DOOR, Release, SealedGuarantee
 from halfmask.table.demands import states
 from halfmask.table.policies import DEMANDS
 from halfmask.table.schema import NO_QUASI
@@ -69,10 +69,10 @@ if TYPE_CHECKING:
     from halfmask.engines.staging import AsideRows
     from halfmask.release.doors.masked import MaskedRelease
     from halfmask.release.doors.series import SeriesRelease
-    from halfmask.release.recheck import CellTruth
     from halfmask.release.recoding import Recoding
     from halfmask.release.release import Answer, PrivateRelease, SyntheticRelease
     from halfmask.release.tabulation.door import TableRelease
+    from halfmask.release.verification import CellTruth
     from halfmask.table.schema import Schema
     from halfmask.table.table import Table
 

@@ -16,7 +16,7 @@ from halfmask.engines.counting.tuples import MOST, add_policies, count_tuples, o
 from halfmask.engines.read import is_typed
 from halfmask.engines.staging import Labeling, first_of_each, label_columns, reach
 from halfmask.errors import InputError, SchemaError
-from halfmask.models.needs import largest_feasible, with_demanded_models
+from halfmask.models.requirements import largest_feasible, with_demanded_models
 from halfmask.release.seal import published_columns
 from halfmask.table.demands import absent_people, narrow_schema, sources, with_policies
 from halfmask.table.files.rows import require_flat

@@ -34,8 +34,7 @@ from halfmask.metrics.sides import ReleasedRows, require_word, star_suppressed
 from halfmask.metrics.weighted import joint, tally
 from halfmask.release.document import AS_IT_WAS
 from halfmask.release.doors.series import SeriesLedger
-from halfmask.series.cuts import CutFindings, find_cuts
-from halfmask.series.regions import Regions, hold_same_rows, regions_of
+from halfmask.series.regions import CutFindings, Regions, find_cuts, hold_same_rows, regions_of
 from halfmask.table.document import Result
 from halfmask.table.files.rows import normalize
 from halfmask.table.hierarchy import canonical

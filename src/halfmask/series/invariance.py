@@ -21,10 +21,9 @@ import numpy as np
 from halfmask.errors import InfeasibleDemandsError, InputError, ParameterError, PrivacyError
 from halfmask.metrics.space import space_of
 from halfmask.models.k_anonymity import KAnonymity
-from halfmask.models.l_diversity import LDiversity
-from halfmask.models.m_invariance import MInvariance
-from halfmask.models.needs import LEAVE_OUT, prepare
+from halfmask.models.l_diversity import LDiversity, MInvariance
 from halfmask.models.personal import PersonalKAnonymity, PersonalLDiversity
+from halfmask.models.requirements import LEAVE_OUT, prepare
 from halfmask.models.statistics import own_demands
 from halfmask.models.verdict import require_number
 from halfmask.release.candidate import SeriesCandidate

@@ -23,7 +23,7 @@ from halfmask.anonymize.partition.run import METHODS
 from halfmask.anonymize.partition.task import task_of
 from halfmask.errors import HalfmaskError, PrivacyError, UnsatisfiableError
 from halfmask.kernels.partition import pricing
-from halfmask.models.needs import with_demanded_models
+from halfmask.models.requirements import with_demanded_models
 
 spec = importlib.util.spec_from_file_location("brute", Path(__file__).with_name("brute.py"))
 brute = importlib.util.module_from_spec(spec)

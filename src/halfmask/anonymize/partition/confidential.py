@@ -1,8 +1,9 @@
 """Classes that give away nothing by how they were chosen: cut blindly, and partly by chance.
 
-Where rows are cut is decided by quasi-identifiers alone (``halfmask.release.quasi_tree``, which
-says why that keeps the promise). From everybody downwards, a node is cut where no value stands in
-either part more often than the limits allow, and the coin allows it; else it is a class.
+Where rows are cut is decided by quasi-identifiers alone (``QuasiTree`` of
+``halfmask.models.m_confidentiality``, which says why that keeps the promise). From everybody
+downwards, a node is cut where no value stands in either part more often than the limits allow, and
+the coin allows it; else it is a class.
 Source: the promise is that of Wong, Fu, Wang and Pei, "Minimality attack in privacy preserving data
 publishing", 2007. Their method (MASK) makes values false where a class is not safe; this one
 publishes true values in a wider class.
@@ -19,11 +20,11 @@ from halfmask.anonymize.partition.task import require_feasible, task_of
 from halfmask.anonymize.partition.widths import kinds_of
 from halfmask.errors import InputError, ParameterError, PrivacyError
 from halfmask.models.k_anonymity import KAnonymity
+from halfmask.models.m_confidentiality import STOP, grow, node_limits
 from halfmask.models.personal import PersonalKAnonymity
 from halfmask.release.candidate import Candidate
 from halfmask.release.labels import required_sharing
 from halfmask.release.partition import RowPartition, column_loss, table_loss
-from halfmask.release.quasi_tree import STOP, grow, limits_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from halfmask.models.m_confidentiality import Limits, QuasiTree
     from halfmask.models.verdict import Model
-    from halfmask.release.quasi_tree import Limits, QuasiTree
     from halfmask.table.table import Table
 
 METHOD = "confidential"
@@ -61,7 +62,7 @@ def divide_blindly(table: Table, models: Sequence[Model], options: Mapping[str, 
     tree = grow(task.space.places, task.demands.k)
     values = table.encode(column).codes
     often = most_frequent(tree, values)
-    limits = limits_of(tree, m, int(often[0]))
+    limits = node_limits(tree, m, int(often[0]))
     ids = draw_classes(tree, limits, often, toss)
     kinds = kinds_of(task)
     partition = RowPartition.of(

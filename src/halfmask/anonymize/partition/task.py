@@ -9,7 +9,7 @@ import numpy as np
 
 from halfmask.errors import InfeasibleDemandsError, ParameterError, UnsatisfiableError
 from halfmask.metrics.space import Space, space_of
-from halfmask.models.needs import LEAVE_OUT, group_statistics, largest_feasible
+from halfmask.models.requirements import LEAVE_OUT, group_statistics, largest_feasible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -15,7 +15,7 @@ from halfmask.anonymize import local
 from halfmask.anonymize.problem import RecodingProblem
 from halfmask.metrics.cost import METRICS
 from halfmask.metrics.space import depth_first
-from halfmask.models.needs import statistics
+from halfmask.models.requirements import statistics
 from halfmask.release.labels import Holders, label_atoms, range_bounds, required_sharing
 from halfmask.table.tuples import Tuples
 

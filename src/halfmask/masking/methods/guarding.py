@@ -27,8 +27,8 @@ from halfmask.masking.step import (
     register_mask,
     value_type,
 )
-from halfmask.models.exact import at_most, fraction
-from halfmask.models.guarding import GuardingNodes, declared_tree, values_below
+from halfmask.models.exact_comparison import at_most, fraction
+from halfmask.models.guarding_nodes import GuardingNodes, declared_tree, values_below
 from halfmask.models.verdict import number
 from halfmask.release.doors.claims import GuardClaim
 from halfmask.table.hierarchy import TOP, canonical, flat

@@ -18,9 +18,9 @@ import pyarrow as pa
 
 from halfmask.errors import InternalError
 from halfmask.metrics.space import space_of
+from halfmask.models.m_confidentiality import grow, node_limits
 from halfmask.release.labels import encode_labels
 from halfmask.release.partition import RowPartition
-from halfmask.release.quasi_tree import grow, limits_of
 from halfmask.table.tuples import all_ones
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from halfmask.models.m_confidentiality import Limits, QuasiTree
     from halfmask.models.verdict import Model
     from halfmask.release.candidate import Candidate
-    from halfmask.release.quasi_tree import Limits, QuasiTree
     from halfmask.table.table import Table
 
     Values = Counter[object]
@@ -55,7 +55,7 @@ def require_blind_cuts(candidate: Candidate) -> None:
     nodes = _nodes(tree, step)
     values = _values(table, column, step)
     everybody = sum(values.values(), Counter())
-    limits = limits_of(tree, m, max(everybody.values()))
+    limits = node_limits(tree, m, max(everybody.values()))
     _require_limits(tree, limits, nodes, values)
     worst = max(_credibility(tree, limits, node, values[name]) for name, node in nodes.items())
     if worst > Fraction(1, m):

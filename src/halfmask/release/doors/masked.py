@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 from halfmask.engines.sources import is_address
 from halfmask.errors import InputError, InternalError, PrivacyError, usable_path
 from halfmask.models.blank_cells import CLAIMS, WildcardAnonymity
-from halfmask.release.column_types import types_of_rows
 from halfmask.release.demands import enforce_demands, order_notes, refuse_diversity
 from halfmask.release.document import AS_IT_WAS, ColumnChange, risk_figures
 from halfmask.release.doors.claims import (
@@ -28,7 +27,6 @@ from halfmask.release.doors.claims import (
     PseudonymClaim,
     drawn_copies,
 )
-from halfmask.release.doors.masked_aside import write_masked
 from halfmask.release.doors.responses import (
     covers_all,
     hold_responses,
@@ -36,19 +34,19 @@ from halfmask.release.doors.responses import (
     receipt,
     settled_demands,
 )
-from halfmask.release.doors.written import origin_of
-from halfmask.release.files import has_fraction, write_table
+from halfmask.release.doors.stored_rows import origin_of, write_masked
+from halfmask.release.files import has_fraction, types_of_rows, write_table
 from halfmask.release.partition import Perturbation
 from halfmask.release.pseudonyms import require_tied
-from halfmask.release.recheck import (
+from halfmask.release.record import FileRecord, is_folder, released_schema
+from halfmask.release.release import DOOR, Release, SealedGuarantee
+from halfmask.release.verification import (
     class_risk,
     recheck_models,
     repack,
     require_verdicts,
     secret_order,
 )
-from halfmask.release.record import FileRecord, is_folder, released_schema
-from halfmask.release.release import DOOR, Release, SealedGuarantee
 from halfmask.table.read import BLANK
 from halfmask.table.tuples import ones
 
@@ -61,7 +59,7 @@ if TYPE_CHECKING:
     from halfmask.engines.staging import AsideRows
     from halfmask.models.verdict import Model
     from halfmask.release.candidate import MaskedCandidate
-    from halfmask.release.doors.masked_aside import MaskedRows
+    from halfmask.release.doors.stored_rows import MaskedRows
     from halfmask.table.files.rows import Incoming
     from halfmask.table.table import Table
 

@@ -27,12 +27,14 @@ from halfmask.errors import InputError, InternalError, LedgerError
 from halfmask.ledger import RELEASE, SERIES, LedgerFile, decode_numbers, encode_numbers
 from halfmask.metrics.risk.reidentification import reidentification
 from halfmask.models.verdict import Verdict
-from halfmask.release.column_types import kept_columns, types_of_rows
 from halfmask.release.demands import enforce_demands, order_notes
 from halfmask.release.document import column_changes
-from halfmask.release.labels import encode_labels
+from halfmask.release.files import kept_columns, types_of_rows
+from halfmask.release.labels import decode_labels, decoded_type, encode_labels
 from halfmask.release.partition import ClassSizes, column_loss, table_loss
-from halfmask.release.recheck import (
+from halfmask.release.record import released_schema
+from halfmask.release.release import DOOR, Release, SealedGuarantee
+from halfmask.release.verification import (
     recheck_models,
     require_cover,
     require_own_values,
@@ -41,8 +43,6 @@ from halfmask.release.recheck import (
     require_verdicts,
     secret_order,
 )
-from halfmask.release.record import released_schema
-from halfmask.release.release import DOOR, Release, SealedGuarantee
 from halfmask.table.hierarchy import canonical
 
 if TYPE_CHECKING:
@@ -251,15 +251,11 @@ def terms_of(table: Table, column: str) -> dict[str, Any]:
 
 def digest_of(rows: pa.Table) -> str:
     """A digest of rows in whatever order, their columns by name, their values as text."""
-    texts = [pc.fill_null(_plain(rows[name]).cast(pa.string()), "\x01") for name in
+    texts = [pc.fill_null(decode_labels(rows[name]).cast(pa.string()), "\x01") for name in
              sorted(rows.column_names)]  # fmt: skip
     joined = pc.binary_join_element_wise(*texts, "\x00").combine_chunks()
     ordered = joined.take(pc.sort_indices(joined))
     return hashlib.sha256("\x02".join(ordered.to_pylist()).encode()).hexdigest()
-
-
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
 def _places(ordered: Hashes, some: Any) -> NDArray[np.int64]:
@@ -522,10 +518,8 @@ def _rows(
     for name in names:
         if name == column:
             own = table.arrow[name].take(pa.array(kept)).combine_chunks()
-            kind = own.type.value_type if pa.types.is_dictionary(own.type) else own.type
-            more = pa.array(list(texts), pa.string()).cast(kind)
-            plain = own.dictionary_decode() if pa.types.is_dictionary(own.type) else own
-            arrays[name] = pa.concat_arrays([*_chunks(plain), more]).take(order)
+            more = pa.array(list(texts), pa.string()).cast(decoded_type(own.type))
+            arrays[name] = pa.concat_arrays([*_chunks(decode_labels(own)), more]).take(order)
         else:
             held = quasi[name].take(pa.array(places)).combine_chunks()
             arrays[name] = pa.concat_arrays(_chunks(held)).take(order)

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import InternalError
+from halfmask.release.labels import decode_labels
 from halfmask.release.tabulation.cells import MISSING, TOTAL, CellGrid
 from halfmask.table.hierarchy import canonical
 
@@ -153,12 +154,13 @@ def _rows(table: Table, design: TableDesign, *, demands: bool) -> pa.Table:
     person = table.schema.person
     number: Any = np.arange(len(table))
     if person is not None:
-        codes = pc.dictionary_encode(_plain(table.arrow[person])).combine_chunks()
+        codes = pc.dictionary_encode(decode_labels(table.arrow[person])).combine_chunks()
         found = pc.cast(codes.indices, pa.int64())
         number = pc.if_else(pc.is_null(found), pa.array(np.arange(len(table)) + len(table)), found)
     amount = pa.repeat(pa.scalar(1.0), len(table))
     if design.amount is not None:
-        amount = _plain(table.arrow[design.amount]).cast(pa.float64(), safe=False).combine_chunks()
+        amount = decode_labels(table.arrow[design.amount])
+        amount = amount.cast(pa.float64(), safe=False).combine_chunks()
     columns = {"row": np.arange(len(table)), "person": number, "amount": amount}
     for demand in ("k", "l"):
         none = pa.nulls(len(table), pa.float64())
@@ -313,11 +315,6 @@ def _stated(table: Table, demand: str, touched: Sequence[str]) -> Iterator[pa.Ar
         yield asked.take(place)
 
 
-def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    kind = column.type
-    return column.cast(kind.value_type) if pa.types.is_dictionary(kind) else column
-
-
 def _text(column: pa.ChunkedArray) -> pa.Array:
-    text = _plain(column).cast(pa.string())
+    text = decode_labels(column).cast(pa.string())
     return text.combine_chunks() if isinstance(text, pa.ChunkedArray) else text

@@ -4,6 +4,10 @@ The engine is not trusted. The door has the written rows counted by a query of i
 them, group by group, with what the entries that were checked say: rows with the same labels and
 the same values of every column that a promise reads can be exchanged, so that what was proven of
 the entries then holds of the written rows. No private column is ever written.
+
+Steps that mask saw one entry a row. Of rows whose counted columns are the same so many, in an order
+that nobody knows, take the cells of the first of their entries, so many of the next, and so many do
+not leave.
 """
 
 from __future__ import annotations
@@ -13,19 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from halfmask.engines.counting.tuples import bind_columns
-from halfmask.engines.staging import (
-    Labeling,
-    first_of_each,
-    label_columns,
-    reach,
-    write_aside,
-)
-from halfmask.errors import EngineError, HalfmaskError, InternalError
-from halfmask.release.labels import encode_labels
+from halfmask.engines.staging import Labeling, first_of_each, label_columns, reach, write_aside
+from halfmask.errors import EngineError, HalfmaskError, InternalError, SchemaError
+from halfmask.release.labels import decode_labels, decoded_type, encode_labels
 from halfmask.release.partition import Perturbation, RowPartition, label_texts
-from halfmask.release.recheck import recheck_models, require_verdicts
+from halfmask.release.verification import recheck_models, require_verdicts
 from halfmask.table.demands import without_policies
 from halfmask.table.files.rows import normalize
 from halfmask.table.table import Table, encode_column
@@ -37,9 +36,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.engines.staging import AsideRows
-    from halfmask.release.candidate import Candidate
+    from halfmask.release.candidate import Candidate, MaskedCandidate
     from halfmask.release.recoding import Recoding
     from halfmask.table.tuples import Tuples
+
+    Ints = NDArray[np.int64]
 
 _ROWS = "hm_rows"
 _REPEATED = 4  # rows an entry, above which they are counted before they are sorted
@@ -157,7 +158,7 @@ def propose_labeling(
         entries = replace(candidate.tuples, table=candidate.table)
         kept = np.flatnonzero(candidate.step >= 0)
         cells = {
-            name: plain_values(encode_labels(labels[name]))
+            name: decode_labels(encode_labels(labels[name]))
             for name in labels.column_names
             if labels.schema.field(name).type != candidate.table.arrow.schema.field(name).type
             or not labels[name].equals(candidate.table.arrow[name].take(pa.array(kept)))
@@ -187,7 +188,8 @@ def propose_labeling(
         first = first_of_each(each)
         codes = [one[first] for one in each]
         cells = {
-            n: plain_values(encode_labels(one)).take(pa.array(first)) for n, one in together.items()
+            n: decode_labels(encode_labels(one)).take(pa.array(first))
+            for n, one in together.items()
         }
     repeated = _are_repeated(candidate, names, len(kept), int(candidate.counts[kept].sum()))
     return Labeling(columns, codes, cells, names, _floats(tuples, names), repeated)
@@ -225,7 +227,7 @@ def _label_pieces(
     keys = [one.codes[kept].astype(np.int64) for one in encoded.values()]
     first, low, high, whole = split_combinations(keys, step[kept].astype(np.int64))
     cells = {
-        name: plain_values(encode_labels(labels[name])).take(pa.array(first))
+        name: decode_labels(encode_labels(labels[name])).take(pa.array(first))
         for name in labels.column_names
         if not partition.labels[name].exact(used)
     }
@@ -280,7 +282,7 @@ def join_cells(
     return Labeling(
         columns,
         [key[first] for key in keys],
-        {name: plain_values(one).take(at) for name, one in cells.items()},
+        {name: decode_labels(one).take(at) for name, one in cells.items()},
         tuple(names),
         floats - set(cells),
         set(names) <= {*encoded, *cells} and len(first) * _REPEATED <= len(kept),
@@ -325,7 +327,7 @@ def _labels_by_code(
     codes: NDArray[np.int32], labels: pa.ChunkedArray, encoded: Any
 ) -> pa.Array | None:
     """Per code its label, where every code has one; codes of no leaving entry have none."""
-    texts = plain_values(encode_labels(labels))
+    texts = decode_labels(encode_labels(labels))
     seen = pa.table({"code": codes, "label": texts}).group_by(["code", "label"]).aggregate([])
     numbers = seen["code"].to_numpy()
     if len(np.unique(numbers)) < len(numbers):
@@ -371,14 +373,14 @@ def require_written(
         EngineError: the rows changed since they were counted.
         InternalError: other rows were written.
     """
-    said = {n: plain_values(encode_labels(one)) for n, one in labels.items()}
-    said |= {n: plain_values(one) for n, one in counted.items()}
+    said = {n: decode_labels(encode_labels(one)) for n, one in labels.items()}
+    said |= {n: decode_labels(one) for n, one in counted.items()}
     expected = pa.table(said)
     written, rows = aside.count([*labels, *counted])
     shown = normalize(written, ()) if written.num_rows else written
-    there = {n: plain_values(encode_labels(shown[n])) for n in labels}
+    there = {n: decode_labels(encode_labels(shown[n])) for n in labels}
     try:
-        there |= {n: plain_values(shown[n]).cast(expected.schema.field(n).type) for n in counted}
+        there |= {n: decode_labels(shown[n]).cast(expected.schema.field(n).type) for n in counted}
     except pa.ArrowInvalid:
         raise InternalError(
             "Other values were written than those that were counted; nothing was released."
@@ -400,12 +402,6 @@ def require_written(
             "nothing was released."
         )
     return shown, rows.astype(np.int64)
-
-
-def plain_values(column: pa.ChunkedArray | pa.Array) -> Any:
-    """A column without the list of its values."""
-    kind = column.type
-    return column.cast(kind.value_type) if pa.types.is_dictionary(kind) else column
 
 
 def _require_models(
@@ -448,3 +444,108 @@ def require_kept_values(labels: list[str], kept: list[str], aside: AsideRows) ->
             f"The engine wrote other values than the table holds: {wrong} classes differ; nothing "
             "was released."
         )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MaskedRows:
+    """What was written aside, after the door has counted it.
+
+    Attributes:
+        aside: the rows.
+        distinct: per column that no step looked at, how many values it holds.
+        kinds: the types of these columns.
+        sample: some of the combinations that leave, to be shown.
+    """
+
+    aside: AsideRows
+    distinct: Mapping[str, int]
+    kinds: Mapping[str, pa.DataType]
+    sample: pa.Table
+
+
+def write_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRows:
+    """Have the rows written with their masked cells, and count what was written.
+
+    Args:
+        candidate: masked entries that stand for one row each elsewhere; they were checked.
+        names: the columns that leave.
+
+    Raises:
+        SchemaError: a step adds a column whose name is taken.
+        EngineError: the rows cannot be written, or changed since they were counted.
+        InternalError: other rows were written than those that were checked; nothing leaves.
+    """
+    tuples, rows = candidate.tuples, candidate.rows.arrow
+    assert tuples is not None  # noqa: S101 - the caller looked
+    stored: Any = origin_of(tuples).stored
+    kinds = stored.columns()
+    told = [name for name in names if name in rows.column_names]
+    unread = {name: kinds[name] for name in names if name not in rows.column_names}
+    _require_free(candidate, list(kinds))
+    aside = write_aside(stored, _labeling(candidate, tuples, names))
+    try:
+        expected = {name: _settled(rows[name]) for name in told}
+        counts = np.ones(len(candidate.rows), dtype=np.int64)
+        groups = require_written({}, expected, counts, len(candidate.table), aside)
+        _require_masked_models(candidate, *groups)
+        require_kept_values(told, list(unread), aside)
+        distinct = aside.distinct(list(unread))
+        aside.groups = groups
+        aside.connection.settle()
+    except HalfmaskError:
+        aside.close()
+        raise
+    reach("checked")
+    return MaskedRows(aside, distinct, unread, groups[0].slice(0, 20))
+
+
+def _require_free(candidate: MaskedCandidate, there: Sequence[str]) -> None:
+    """Refuse new columns that are called as one of the source that no step looked at."""
+    counted = candidate.table.arrow.column_names
+    taken = {name.casefold() for name in there}
+    for name in candidate.rows.arrow.column_names:
+        if name not in counted and name.casefold() in taken:
+            raise SchemaError(f"There is a column '{name}' already: name the new one otherwise.")
+
+
+def _labeling(candidate: MaskedCandidate, tuples: Tuples, names: Sequence[str]) -> Labeling:
+    """What the engine is asked to write."""
+    rows, known = candidate.rows.arrow, candidate.table.arrow.column_names
+    named = {name for step in candidate.steps for name in step["changes"]}
+    changed = [n for n in names if n in rows.column_names and (n in named or n not in known)]
+    cells = {name: _settled(rows[name]) for name in changed}
+    return join_cells(replace(tuples, table=candidate.table), candidate.source, cells, names)
+
+
+def _settled(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Values as engines group them: zero has one sign, and what is no number is missing."""
+    plain: pa.ChunkedArray = decode_labels(column)
+    if not pa.types.is_floating(plain.type):
+        return plain
+    known = pc.if_else(pc.is_nan(plain), pa.scalar(None, plain.type), plain)
+    return pc.add(known, pa.scalar(0.0, plain.type))
+
+
+def _require_masked_models(candidate: MaskedCandidate, shown: pa.Table, counts: Ints) -> None:
+    """Check promises again on the groups of the written rows, where these alone decide."""
+    rows = candidate.rows
+    models = [m for m in candidate.models if not (m.policy or m.units or m.original)]
+    if not models or rows.schema.person is not None:
+        return
+    schema = without_policies(rows.schema)
+    columns = {n: c for n, c in schema.columns.items() if n in shown.column_names}
+    bare = replace(schema, columns=columns, person=None, household=None, weight=None)
+    groups = pa.table(
+        {
+            n: shown[n].cast(decoded_type(rows.arrow.schema.field(n).type))
+            for n in shown.column_names
+        }
+    )
+    quasi = groups.select(list(rows.schema.quasi))
+    every = np.arange(groups.num_rows, dtype=np.int64)
+    found, _ = recheck_models(
+        models, quasi, Table(groups, bare), every, Perturbation({}, quasi, {}), counts=counts
+    )
+    if sum(counts) != len(rows):
+        raise InternalError("Other rows were written than those that were checked.")
+    require_verdicts(found, expected=len(rows))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from halfmask.models.exact import (
+from halfmask.models.exact_comparison import (
     at_most,
     exponential,
     fraction,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from halfmask.models.exact import (
+from halfmask.models.exact_comparison import (
     at_most,
     exponential,
     fraction,

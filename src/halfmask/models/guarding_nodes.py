@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.errors import InternalError
-from halfmask.models.exact import at_most, fraction, largest
+from halfmask.models.exact_comparison import at_most, fraction, largest
 from halfmask.models.statistics import histogram, occupied_classes, pass_empty, reduce
 from halfmask.models.verdict import (
     SOUGHT,

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from halfmask.errors import InternalError, PrivacyError
 from halfmask.metrics.risk.reidentification import reidentification
-from halfmask.models.needs import demand_keys
+from halfmask.models.requirements import demand_keys
 from halfmask.release.labels import Ranges, Sets, encode_labels
 from halfmask.release.partition import Perturbation, RowPartition, label_texts
 from halfmask.release.pseudonyms import tied_classes
