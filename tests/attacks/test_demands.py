@@ -676,17 +676,17 @@ def test_every_published_person_has_the_strictest_of_all_sources(
 def test_one_source_or_one_column_more_never_asks_less(
     world: tuple[hm.Table, list[dict[str, Any]]], more: dict[str, Any], column: str
 ) -> None:
-    from halfmask.table.demands import resolve
+    from halfmask.table.demands import resolve_demand
 
     table, given_ = world
     ill = dict(table.schema.policy_columns["ill"])
     before, after = with_all(table, given_), with_all(table, [*given_, more])
     for demand in ("k", "l"):
-        few = np.nan_to_num(resolve(before, demand, []))
-        assert (np.nan_to_num(resolve(before, demand, [column])) >= few).all()
-        both = np.nan_to_num(resolve(before, demand, ["pay", "ill"]))
-        assert (both >= np.nan_to_num(resolve(before, demand, [column]))).all()
-        assert (np.nan_to_num(resolve(after, demand, ["pay", "ill"])) >= both).all()
+        few = np.nan_to_num(resolve_demand(before, demand, []))
+        assert (np.nan_to_num(resolve_demand(before, demand, [column])) >= few).all()
+        both = np.nan_to_num(resolve_demand(before, demand, ["pay", "ill"]))
+        assert (both >= np.nan_to_num(resolve_demand(before, demand, [column]))).all()
+        assert (np.nan_to_num(resolve_demand(after, demand, ["pay", "ill"])) >= both).all()
         plain = [oracle(r, given_, ill, {"pay", "ill"})[demand] for r in table.arrow.to_pylist()]
         assert both.tolist() == plain
 

@@ -150,7 +150,7 @@ def test_a_server_that_dies_after_the_last_row_is_told_in_our_words(
             return Cursor()
 
     engine = object.__new__(server.Postgres)
-    engine._aside, engine._connection = "aside", Connection()
+    engine._staged, engine._connection = "aside", Connection()
     monkeypatch.setattr(server.Postgres, "_digits", lambda *_: {"age": pa.int64()})
     with pytest.raises(hm.errors.EngineError, match="could not answer"):
         engine.stream(5).read_all()

@@ -321,8 +321,8 @@ def test_what_is_computed_aside_is_let_go() -> None:
     rows = pa.table({"x": [1, 2, 3]})
     for more in (0, 1):  # once planned, then again
         query = exp.select("SUM(x) AS s").from_("published")
-        found = database.compute_aside("published", rows.slice(more), lambda q: q.copy(), query)
+        found = database.compute_apart("published", rows.slice(more), lambda q: q.copy(), query)
         assert int(found["s"][0].as_py()) == (6, 5)[more]
-    held = database._aside.engine._slots["published"].rows
+    held = database._finisher.engine._slots["published"].rows
     assert held.num_rows == 0
     assert held.get_total_buffer_size() == 0  # nor what was cut off

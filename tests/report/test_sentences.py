@@ -31,7 +31,7 @@ from halfmask.report.words import (
     own_notes,
     style,
 )
-from halfmask.table.document import plain
+from halfmask.table.document import plain_value
 
 
 def criterion(name, outcome, column=None, control=None, notes=()):
@@ -286,7 +286,7 @@ def linked(distance=None):
 
 
 def figures_of(found):
-    lines = plain([one for one in found if one.section == "attacks"])
+    lines = plain_value([one for one in found if one.section == "attacks"])
     return {(one["name"], one["meaning"]): finding(one) for one in lines}
 
 

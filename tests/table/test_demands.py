@@ -11,7 +11,7 @@ import pytest
 import halfmask as hm
 from halfmask.errors import InternalError, SchemaError, UnsatisfiableError
 from halfmask.release import Candidate, Recoding, seal
-from halfmask.table.demands import resolve, with_policies
+from halfmask.table.demands import resolve_demand, with_policies
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,7 +90,7 @@ ONE_EACH = {"table": {"person": "id"}, "policy": {"k": "k"}, "columns": {"a": "q
 @pytest.mark.parametrize("demands", [[5, 2, 2, 1, 1, 1, 1], [5, None, 2, 1, 1, 1, 1]], ids=str)
 def test_one_person_demands_the_most_of_all_rows(demands: list[int | None]) -> None:
     table = hm.read(pa.table(SEVERAL | {"k": demands}), ONE_EACH)
-    assert resolve(table, "k", []).tolist() == [5, 5, 2, 1, 1, 1, 1]
+    assert resolve_demand(table, "k", []).tolist() == [5, 5, 2, 1, 1, 1, 1]
 
 
 def test_the_most_of_all_rows_is_kept_of_tables_made_by_hand_too() -> None:
@@ -162,7 +162,7 @@ def test_without_a_default_an_empty_demand_is_none() -> None:
 def test_a_policy_column_in_which_nothing_stands_states_nothing(demand: str) -> None:
     rows = pa.table({"a": ["x", "y"], "own": pa.nulls(2)})
     table = hm.read(rows, {"policy": {demand: "own"}, "columns": {"a": "quasi"}})
-    assert np.isnan(resolve(table, demand, [])).all()
+    assert np.isnan(resolve_demand(table, demand, [])).all()
 
 
 @pytest.mark.parametrize("default", [None, 98765], ids=["stated", "by default"])
@@ -188,14 +188,14 @@ def test_all_sources_of_a_table_are_resolved_together(tmp_path: Path) -> None:
         "columns": {"id": "identifier", "age": "quasi"},
     }
     table = hm.read(rows, hm.Schema.from_dict(data, folder=tmp_path))
-    assert resolve(table, "k", []).tolist() == [7, 5, 7]
-    assert resolve(table, "k", ["age"]).tolist() == [7, 5, 7]
-    assert resolve(table, "l", []).tolist() == [2, 2, 2]
-    assert np.isnan(resolve(table, "t", [])).all()
-    assert resolve(table, "t", ["age"]).tolist() == [0.5, 0.5, 0.5]
+    assert resolve_demand(table, "k", []).tolist() == [7, 5, 7]
+    assert resolve_demand(table, "k", ["age"]).tolist() == [7, 5, 7]
+    assert resolve_demand(table, "l", []).tolist() == [2, 2, 2]
+    assert np.isnan(resolve_demand(table, "t", [])).all()
+    assert resolve_demand(table, "t", ["age"]).tolist() == [0.5, 0.5, 0.5]
     more = with_policies(table, {"columns": {"age": {"k": 6}}})
-    assert resolve(more, "k", ["age"]).tolist() == [7, 6, 7]
-    assert resolve(table, "k", ["age"]).tolist() == [7, 5, 7]
+    assert resolve_demand(more, "k", ["age"]).tolist() == [7, 6, 7]
+    assert resolve_demand(table, "k", ["age"]).tolist() == [7, 5, 7]
     again = hm.Schema.from_dict(table.schema.to_dict(), folder=tmp_path)
     assert again == table.schema
 

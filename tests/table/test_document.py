@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from halfmask.table.document import Result, document_field, plain
+from halfmask.table.document import Result, document_field, plain_value
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def test_fields_are_written_as_their_declaration_says():
          "not know", "results"],
 )  # fmt: skip
 def test_values_become_what_json_knows(value, expected):
-    assert plain(value) == expected
+    assert plain_value(value) == expected
 
 
 def test_parts_that_do_not_fit_are_refused():

@@ -9,7 +9,7 @@ from halfmask.assessment.measure import Document
 from halfmask.errors import ParameterError
 from halfmask.metrics.discrimination.column_sets import rank_column_sets
 from halfmask.metrics.discrimination.rate import discrimination_rate
-from halfmask.table.document import document_field, plain
+from halfmask.table.document import document_field, plain_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,7 +47,7 @@ class DiscriminationReport(Document):
 
     def figures_as_values(self) -> dict[str, Any]:
         """What stands in the document: the values of the keys too, if they are told."""
-        rate = None if self.rate is None else plain(self.rate.to_dict(values=self.values))
+        rate = None if self.rate is None else plain_value(self.rate.to_dict(values=self.values))
         return Document.figures_as_values(self) | {"rate": rate}
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from halfmask.metrics.estimate import Estimate, exact
 from halfmask.release.document import versions
 from halfmask.release.files import private_file, write_report
-from halfmask.table.document import Result, document_field, plain
+from halfmask.table.document import Result, document_field, plain_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -177,7 +177,7 @@ class MeasureResults(Document):
     def select(self, *derived: str) -> dict[str, Any]:
         """The measures that were found, limit and notes as plain values, and some that follow."""
         named = ("limit", "notes", *derived)
-        return self._measured() | {name: plain(getattr(self, name)) for name in named}
+        return self._measured() | {name: plain_value(getattr(self, name)) for name in named}
 
     def _measured(self) -> dict[str, Any]:
         return {said: _values(self.figures[name], parts) for name, said, parts in self._written}
@@ -206,4 +206,4 @@ def known_figure(value: float | None, n: int = 0) -> Estimate | None:
 def _values(value: Any, parts: tuple[str, ...]) -> Any:
     if parts and value is not None:
         value = [dict(zip(parts, each, strict=True)) for each in value]
-    return plain(value)
+    return plain_value(value)

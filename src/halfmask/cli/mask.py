@@ -207,10 +207,10 @@ def _show_shares(found: Sequence[ShareEstimate], *, to: str = "stdout") -> None:
 
 def _keep_figures(release: MaskedRelease, path: str) -> None:
     from halfmask.release.files import private_file
-    from halfmask.table.document import plain
+    from halfmask.table.document import plain_value
 
     with private_file(path) as temporary:
-        text = json.dumps(plain({"steps": list(release.figures)}), indent=2)
+        text = json.dumps(plain_value({"steps": list(release.figures)}), indent=2)
         temporary.write_text(text + "\n", encoding="utf-8")
     show.say(f"The figures are in {path}; they are for you alone.")
 

@@ -30,7 +30,7 @@ from halfmask.dp.mechanisms import (
     StableGroups,
 )
 from halfmask.dp.sampling import Sampler
-from halfmask.engines.counting.coded_tuples import Coding, Cuts
+from halfmask.engines.counting.coded_tuples import CodeIntervals, Coding
 from halfmask.errors import InternalError, ParameterError, SchemaError
 from halfmask.table.tuples import ones, tally
 
@@ -310,7 +310,7 @@ class GuardedRows:
 
     def _tally(self, cells: NDArray[np.int64], size: int) -> NDArray[np.int64]:
         """How many rows each cell holds, exactly."""
-        return tally(cells, ones(len(cells)) if self._rows is None else self._rows, size)
+        return tally(cells, size, ones(len(cells)) if self._rows is None else self._rows)
 
     def _cells(self, columns: Sequence[str]) -> NDArray[np.int64]:
         """Per row, or tuple that stands for rows, the number of its cell."""
@@ -367,7 +367,7 @@ def coding_of(domains: Mapping[str, Domain]) -> dict[str, Coding]:
         if isinstance(domain, Bins) and not domain.date:
             alone = {float(n): domain.special_code(i) for i, n in enumerate(domain.special)}
             absent = len(domain) - 1 if domain.missing else domain.below
-            cuts = Cuts(tuple(domain.edges[1:-1]), domain.below, alone, absent)
+            cuts = CodeIntervals(tuple(domain.edges[1:-1]), domain.below, alone, absent)
         found[name] = Coding(partial(encoded, name=name, domain=domain), cuts)
     return found
 

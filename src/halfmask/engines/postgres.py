@@ -19,14 +19,14 @@ from halfmask.engines.request import (
     MARK,
     Behind,
     any_digits,
+    bare_type,
     engine_refusal,
-    plain_type,
     quoted,
     unread_type,
 )
 from halfmask.engines.sql import SqlEngine
 from halfmask.engines.sql import table_node as named
-from halfmask.engines.staging import ASIDE, reach
+from halfmask.engines.staging import STAGED, reach
 from halfmask.errors import EngineError, EngineUnavailableError, InputError, QueryError
 from halfmask.table.values import is_text
 
@@ -102,7 +102,7 @@ class Postgres(SqlEngine):
             import psycopg
         except ImportError:
             raise EngineUnavailableError("psycopg", "pip install 'halfmask[postgres]'") from None
-        self._aside = ""
+        self._staged = ""
         try:
             self._connection: Any = psycopg.connect(address, autocommit=True)
             # A text of a question ends at its quote: by a backslash it could become SQL of its own.
@@ -241,7 +241,7 @@ class Postgres(SqlEngine):
         """
         import psycopg
 
-        self._aside = name
+        self._staged = name
         names = ", ".join(f"g.{quoted(one)}" for one in labeling.published)
         query = labeling.groups(labeling.rows(table))
         try:
@@ -256,10 +256,10 @@ class Postgres(SqlEngine):
             ) from None
 
     def stream(self, rows: int) -> pa.RecordBatchReader:
-        """The rows that were written aside, so many at a time."""
+        """The staged rows, so many at a time."""
         import psycopg
 
-        table = self._aside
+        table = self._staged
 
         try:
             kinds = pa.schema(list(self._digits(table).items()))
@@ -356,7 +356,7 @@ class Postgres(SqlEngine):
             return None
         definition, *more = found
         words = ("the rows of another server", "generated columns", "row security")
-        types = {column: plain_type(kind) for column, kind in kinds}
+        types = {column: bare_type(kind) for column, kind in kinds}
         return Behind(
             types, definition, next((w for w, x in zip(words, more, strict=True) if x), "")
         )
@@ -487,7 +487,7 @@ def publish_table(
     record: str,
     *,
     rows: pa.RecordBatchReader | None = None,
-    aside: Any = None,
+    writer: Any = None,
     check: Callable[[Any, str], None],
 ) -> None:
     """Make the table ``name`` of a database, or put new rows in its place, by one commit.
@@ -497,8 +497,8 @@ def publish_table(
         name: the table; one that is there must be a release of ours, and keeps its grants.
         schema: the columns and their types.
         record: what the release says of itself, as the comment of the table.
-        rows: the rows; None: those that ``aside``, an engine of the same database, wrote there.
-        aside: that engine.
+        rows: the rows; None: those that ``writer``, an engine of the same database, wrote there.
+        writer: that engine.
         check: looks at the new table, before anybody can see it.
 
     Raises:
@@ -510,19 +510,19 @@ def publish_table(
     except ImportError:
         raise EngineUnavailableError("psycopg", "pip install 'halfmask[postgres]'") from None
     try:
-        connection = aside._connection if aside is not None else psycopg.connect(address)  # noqa: SLF001
+        connection = writer._connection if writer is not None else psycopg.connect(address)  # noqa: SLF001
     except psycopg.Error as error:
         raise EngineError(
             f"The database cannot be reached ({type(error).__name__}). Check the address."
         ) from None
     fresh = f"hm_{token_hex(8)}"
-    if aside is not None:
-        aside.settle()  # else what follows would be a part of a transaction that nobody commits
+    if writer is not None:
+        writer.settle()  # else what follows would be a part of a transaction that nobody commits
     try:
         with connection.transaction(), connection.cursor() as cursor:
             kept = _require_place(cursor, name)
             if rows is None:
-                cursor.execute(f"CREATE TABLE {quoted(fresh)} AS SELECT * FROM {ASIDE}")
+                cursor.execute(f"CREATE TABLE {quoted(fresh)} AS SELECT * FROM {STAGED}")
             else:
                 columns = ", ".join(f"{quoted(f.name)} {_kind(f.type)}" for f in schema)
                 cursor.execute(f"CREATE TABLE {quoted(fresh)} ({columns})")
@@ -538,7 +538,7 @@ def publish_table(
             "be reached, has room, and that you may create tables there. Nothing was released."
         ) from None
     finally:
-        if aside is None:
+        if writer is None:
             connection.close()
     reach("published")
 

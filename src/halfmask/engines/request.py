@@ -310,7 +310,7 @@ def unused_name(name: str, columns: Iterable[str]) -> str:
     return name
 
 
-def plain_type(name: str) -> str:
+def bare_type(name: str) -> str:
     """The name of a type as it is compared: in small letters, without its size."""
     return " ".join(re.sub(r"\([^()]*\)", "", name).lower().split())
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
-from halfmask.engines.request import MARK, Behind, engine_refusal, plain_type, unread_type
+from halfmask.engines.request import MARK, Behind, bare_type, engine_refusal, unread_type
 from halfmask.engines.sql import SqlEngine
 from halfmask.engines.stored import Storage
 from halfmask.errors import EngineError, EngineUnavailableError, HalfmaskError, InputError
@@ -161,11 +161,11 @@ class Spark(SqlEngine):
         Raises:
             EngineError: they cannot be written, or not where this process sees them.
         """
-        from halfmask.engines.staging import ASIDE
+        from halfmask.engines.staging import STAGED
 
         place = folder.resolve().as_uri()
         try:
-            self._session.table(self._views[ASIDE]).write.mode("append").parquet(place)
+            self._session.table(self._views[STAGED]).write.mode("append").parquet(place)
             self.show(name, self._session.read.parquet(place))
         except Exception as error:  # noqa: BLE001
             raise _unwritten(error) from None
@@ -190,7 +190,7 @@ class Spark(SqlEngine):
             InputError: the session does not write such tables, or there is one of that name.
             EngineError: it cannot be written; nothing was released.
         """
-        from halfmask.engines.staging import ASIDE
+        from halfmask.engines.staging import STAGED
 
         session, fresh = self._session, _beside(name)
         self._require_kind(kind)
@@ -201,7 +201,7 @@ class Spark(SqlEngine):
             )
         text = (MARK + record).replace("\\", "\\\\").replace("'", "\\'")
         try:
-            session.table(self._views[ASIDE]).write.format(kind).saveAsTable(fresh)
+            session.table(self._views[STAGED]).write.format(kind).saveAsTable(fresh)
             try:
                 session.sql(f"COMMENT ON TABLE {_dotted(fresh)} IS '{text}'")
                 self.show("hm_arrived", session.table(fresh))
@@ -231,10 +231,10 @@ class Spark(SqlEngine):
 
     def stream(self, rows: int) -> pa.RecordBatchReader:
         """The rows that were written aside; all of them come to this machine first."""
-        from halfmask.engines.staging import ASIDE
+        from halfmask.engines.staging import STAGED
 
         try:
-            found = self._session.table(self._views[ASIDE]).toArrow()
+            found = self._session.table(self._views[STAGED]).toArrow()
         except Exception as error:  # noqa: BLE001
             raise _unwritten(error) from None
         return found.to_reader(rows)
@@ -283,7 +283,7 @@ class Spark(SqlEngine):
             kinds = self._session.table(f"{_quoted(schema)}.{name}" if schema else name).dtypes
         except PySparkException:
             return None
-        types = {column: plain_type(kind) for column, kind in kinds}
+        types = {column: bare_type(kind) for column, kind in kinds}
         return Behind(types, self.definition(table, schema))
 
     def close(self) -> None:

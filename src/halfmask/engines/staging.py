@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from halfmask.engines.stored import Storage
     from halfmask.table.tuples import Tuples
 
-ASIDE, PIECES = "hm_aside", "hm_pieces"
+STAGED, PIECES = "hm_staged", "hm_pieces"
 BATCH = 1 << 18  # rows that are in memory at once
 CELLS, MAP = "hm_cells", "hm_map_"
 _WIDEST = 1 << 62  # what one number can tell apart
@@ -50,7 +50,7 @@ def reach(point: str) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ColumnLabels:
+class ValueLabels:
     """The values of one quasi-identifier and what they become.
 
     Attributes:
@@ -85,7 +85,7 @@ class Labeling:
         salt: what the order of the rows of a combination is made of, beside their other columns.
     """
 
-    columns: Mapping[str, ColumnLabels]
+    columns: Mapping[str, ValueLabels]
     codes: Sequence[NDArray[np.int64]] | None
     cells: Mapping[str, pa.Array]
     published: tuple[str, ...]
@@ -203,7 +203,7 @@ class Labeling:
         number = "NULL" if missing is None else str(missing)
         return f"CASE WHEN r.{quoted(name)} IS NULL THEN {number} ELSE m{place}.code END"
 
-    def _label(self, name: str, label: str, own: ColumnLabels) -> str:
+    def _label(self, name: str, label: str, own: ValueLabels) -> str:
         text = None
         if own.missing is not None and own.labels is not None:
             text = own.labels[own.missing].as_py()
@@ -221,7 +221,7 @@ class Labeling:
 
 def label_columns(
     raw: pa.ChunkedArray, codes: NDArray[np.int32], size: int, labels: pa.Array | None
-) -> ColumnLabels:
+) -> ValueLabels:
     """The values of a column as they were counted, with the number that each of them got."""
     if pa.types.is_dictionary(raw.type):
         raw = raw.cast(raw.type.value_type)
@@ -233,7 +233,7 @@ def label_columns(
     values = known["value"].combine_chunks()
     values = pa.concat_arrays(values.chunks) if isinstance(values, pa.ChunkedArray) else values
     numbers = np.asarray(known["code"].to_numpy(), dtype=np.int64)
-    return ColumnLabels(values, numbers, missing[0] if missing else None, size, labels)
+    return ValueLabels(values, numbers, missing[0] if missing else None, size, labels)
 
 
 def bring_labels(engine: Any, table: str, labeling: Labeling) -> None:
@@ -251,7 +251,7 @@ def first_of_each(codes: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
     return np.asarray(first["place_min"].to_numpy(), dtype=np.int64)
 
 
-class AsideRows:
+class StagedRows:
     """Rows that were written and not yet published; ``close`` lets go of them."""
 
     def __init__(
@@ -279,7 +279,7 @@ class AsideRows:
         self._require_open()
         return self._engine
 
-    def count(self, columns: Sequence[str], table: str = ASIDE) -> tuple[pa.Table, Any]:
+    def count(self, columns: Sequence[str], table: str = STAGED) -> tuple[pa.Table, Any]:
         """The combinations of ``columns`` that the written rows hold, and how many rows each."""
         from sqlglot import exp
 
@@ -307,7 +307,7 @@ class AsideRows:
             cell = exp.column(name, quoted=True)
             asked.append(exp.Count(this=exp.Distinct(expressions=[cell.copy()])).as_(f"held_{i}"))
             asked.append(exp.Count(this=cell).as_(f"known_{i}"))
-        found = self._engine.run(exp.select(*asked).from_(table_node(ASIDE))).to_pylist()[0]
+        found = self._engine.run(exp.select(*asked).from_(table_node(STAGED))).to_pylist()[0]
         return {
             name: int(found[f"held_{i}"]) + (found[f"known_{i}"] < found["n"])
             for i, name in enumerate(columns)
@@ -329,7 +329,7 @@ class AsideRows:
         places = ", ".join(str(i + 1) for i in range(len(labels)))
         written, source = (
             f"SELECT {shown} FROM {rows} t GROUP BY {places}"
-            for rows in (ASIDE, f"({self._labeling.rows(self._table)})")
+            for rows in (STAGED, f"({self._labeling.rows(self._table)})")
         )
         query = f"SELECT COUNT(*) AS n FROM ({written} EXCEPT {source}) t"
         return int(self._engine.run(parse_one(query, read="postgres"))["n"][0].as_py())
@@ -374,7 +374,7 @@ class AsideRows:
             raise EngineError("The rows of this release were let go: anonymize the table again.")
 
 
-def write_aside(stored: Storage, labeling: Labeling) -> AsideRows:
+def stage_rows(stored: Storage, labeling: Labeling) -> StagedRows:
     """Have the engine that is held over the rows write them with their labels, seen by nobody.
 
     Raises:
@@ -386,11 +386,11 @@ def write_aside(stored: Storage, labeling: Labeling) -> AsideRows:
         table = opened[1]
         bring_labels(engine, table, labeling)
         folder = held.enter_context(temporary_folder())
-        engine.write_rows(ASIDE, labeling, table, folder)
+        engine.write_rows(STAGED, labeling, table, folder)
     reach("written aside")
     stored.let_go()
     address = stored.place if stored.engine == "postgres" else None
-    return AsideRows(engine, held.pop_all(), table, address, labeling)
+    return StagedRows(engine, held.pop_all(), table, address, labeling)
 
 
 def _like(labeling: Labeling) -> Iterator[tuple[str, str]]:
@@ -400,7 +400,7 @@ def _like(labeling: Labeling) -> Iterator[tuple[str, str]]:
 
 
 @contextmanager
-def join_figures(tuples: Tuples, figures: Mapping[str, pa.Array]) -> Iterator[AsideRows]:
+def join_figures(tuples: Tuples, figures: Mapping[str, pa.Array]) -> Iterator[StagedRows]:
     """Every row where it is, with all its columns and the figures of its tuple behind them.
 
     For whoever holds the table: nothing here is a release.
@@ -434,11 +434,11 @@ def join_figures(tuples: Tuples, figures: Mapping[str, pa.Array]) -> Iterator[As
     with ExitStack() as held:
         held.enter_context(rows.hold())
         held.callback(rows.let_go)
-        aside = write_aside(rows, labeling)
+        staged = stage_rows(rows, labeling)
     try:
-        _, (written,) = aside.count(())
+        _, (written,) = staged.count(())
         if written != tuples.rows:
             raise EngineError("The rows changed while they were read; nothing was written.")
-        yield aside
+        yield staged
     finally:
-        aside.close()
+        staged.close()

@@ -181,9 +181,9 @@ class Storage:
 
     def column_counts(self, schema: Schema) -> ColumnCounts | None:
         """Every column as it is counted here; None where it has to be read to be known."""
-        from halfmask.engines.counting.columns import count_columns
+        from halfmask.engines.counting.columns import count_stored
 
-        return count_columns(self, schema)
+        return count_stored(self, schema)
 
     def collect(self, schema: Schema) -> Table:
         """All rows in memory, bound to ``schema``.

@@ -16,7 +16,7 @@ import pyarrow as pa
 from halfmask.errors import InternalError, SchemaError
 from halfmask.models.verdict import Parameter
 from halfmask.table.columns import Column, quote_names
-from halfmask.table.demands import leaving_columns, resolve
+from halfmask.table.demands import leaving_columns, resolve_demand
 from halfmask.table.values import is_number, is_text
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class Rows:
         asked = np.full(len(self.table), float(k))
         if self.keeps_demands:
             asked = np.fmax(
-                resolve(self.table, "k", leaving_columns(self.table.schema, "k")), asked
+                resolve_demand(self.table, "k", leaving_columns(self.table.schema, "k")), asked
             )
         whole: NDArray[np.int64] = np.ceil(asked).astype(np.int64)
         return whole

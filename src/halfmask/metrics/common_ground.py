@@ -9,11 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.metrics.space import finite
-from halfmask.metrics.weighted import quantiles, runs, tally
+from halfmask.metrics.weighted import quantiles, runs
 from halfmask.table import labels as ranges
 from halfmask.table.hierarchy import TOP, canonical
 from halfmask.table.labels import SIGN, LabelReader
 from halfmask.table.table import encode_column
+from halfmask.table.tuples import tally
 from halfmask.table.values import is_number
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ import numpy as np
 
 from halfmask.metrics.sides import Cover
 from halfmask.metrics.space import is_ordered, levels_by_height, line_positions, space_of
-from halfmask.metrics.weighted import joint, pairs, tally
-from halfmask.table.tuples import contiguous
+from halfmask.metrics.weighted import joint, pairs
+from halfmask.table.tuples import contiguous, tally
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

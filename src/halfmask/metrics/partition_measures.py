@@ -19,10 +19,10 @@ from halfmask.errors import InputError, ParameterError
 from halfmask.metrics import partition
 from halfmask.metrics.sides import ReleasedRows, Sides, sides
 from halfmask.metrics.space import Space, space_of
-from halfmask.metrics.weighted import joint, tally
+from halfmask.metrics.weighted import joint
 from halfmask.table.document import Result
 from halfmask.table.table import Table, require_table
-from halfmask.table.tuples import Tuples
+from halfmask.table.tuples import Tuples, tally
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

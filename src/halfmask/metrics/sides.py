@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from halfmask.errors import InputError, ParameterError, SchemaError
 from halfmask.metrics.common_ground import shared_column
-from halfmask.metrics.weighted import class_rows, entries_of, joint, tally
+from halfmask.metrics.weighted import class_rows, entries_of, joint
 from halfmask.table.files.rows import normalize
 from halfmask.table.hierarchy import TOP, canonical
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table, encode_column
-from halfmask.table.tuples import Tuples
+from halfmask.table.tuples import Tuples, tally
 from halfmask.table.values import infer_type, is_text
 
 if TYPE_CHECKING:

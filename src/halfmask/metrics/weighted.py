@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halfmask.table.classes import COUNTERS
-from halfmask.table.tuples import all_ones
+from halfmask.table.tuples import all_ones, tally
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,12 +77,6 @@ def pairs(
 
 
 _SQUARED = 1e70  # numbers up to which squares, and products of two squares, are numbers too
-
-
-def tally(ids: NDArray[Any], size: int, counts: Counts) -> NDArray[np.int64]:
-    """How many rows hold each of ``size`` ids."""
-    weights = None if all_ones(counts) else counts
-    return np.bincount(ids, weights, minlength=size).astype(np.int64, copy=False)
 
 
 def entries_of(rows: NDArray[np.int64], counts: Counts) -> NDArray[np.int64]:

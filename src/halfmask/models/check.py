@@ -24,7 +24,7 @@ from halfmask.models.requirements import (
     with_demanded_models,
 )
 from halfmask.models.verdict import Verdict, is_required, known_models, parameters
-from halfmask.table.demands import leaving_columns, resolve, states
+from halfmask.table.demands import leaving_columns, resolve_demand, states
 from halfmask.table.policies import EXACT
 
 if TYPE_CHECKING:
@@ -194,9 +194,11 @@ def _noise_alone(held: Tuples) -> tuple[Verdict, ...]:
     table, schema = held.table, held.table.schema
     if not states(schema, "epsilon"):
         return ()
-    noise = resolve(table, "epsilon", leaving_columns(schema, "epsilon"))
+    noise = resolve_demand(table, "epsilon", leaving_columns(schema, "epsilon"))
     exact = [
-        resolve(table, one, leaving_columns(schema, one)) for one in EXACT if states(schema, one)
+        resolve_demand(table, one, leaving_columns(schema, one))
+        for one in EXACT
+        if states(schema, one)
     ]
     alone = ~np.isnan(noise) & np.all([np.isnan(one) for one in exact], axis=0)
     if not alone.any():

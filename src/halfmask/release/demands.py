@@ -408,7 +408,7 @@ def _people(
 ) -> NDArray[np.int64]:
     """How many different people stand in each class."""
     if table.schema.person is None:
-        return tally(ids, counts, classes)
+        return tally(ids, classes, counts)
     person = as_text(table.arrow[table.schema.person]).take(pa.array(rows))
     pairs = pa.table({"class": ids, "person": person}).group_by(["class", "person"]).aggregate([])
     return np.bincount(pairs["class"].to_numpy(), minlength=classes).astype(np.int64)

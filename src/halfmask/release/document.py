@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from halfmask.errors import ParameterError
 from halfmask.release.labels import Sets
 from halfmask.release.partition import RowPartition
-from halfmask.table.document import plain as plain  # releases take it from here
+from halfmask.table.document import plain_value as plain_value  # releases take it from here
 from halfmask.table.hierarchy import TOP
 from halfmask.table.tuples import all_ones, ones, tally
 
@@ -224,7 +224,7 @@ def _quasi_change(
         levels = np.array([s.levels[name] for s in recoding.steps])
     kept = step >= 0
     held = ones(int(kept.sum())) if counts is None else counts[kept]
-    rows = tally(levels[step[kept]], held, height + 2)
+    rows = tally(levels[step[kept]], height + 2, held)
     cells = {int(level): int(rows[level]) for level in np.flatnonzero(rows)}
     level = next(iter(cells)) if len(cells) == 1 else None
     return ColumnChange(

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from os import PathLike
 
-    from halfmask.engines.staging import AsideRows
+    from halfmask.engines.staging import StagedRows
     from halfmask.release.document import ColumnChange
     from halfmask.table.table import Table
 
@@ -164,7 +164,7 @@ def write_table(
 
 
 def write_batches(
-    rows: AsideRows,
+    rows: StagedRows,
     path: str | PathLike[str],
     file: Callable[[str | PathLike[str]], AbstractContextManager[Path]],
 ) -> None:

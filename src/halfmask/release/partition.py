@@ -253,7 +253,7 @@ def column_loss(
     levels[step < 0] = -1
     for level in range(hierarchy.height + 2):
         here = levels == level
-        held = tally(codes[here], picked(counts, here), hierarchy.maps.shape[1])
+        held = tally(codes[here], hierarchy.maps.shape[1], picked(counts, here))
         if level > hierarchy.height:
             covered += int(held.sum()) * size
         else:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from os import PathLike
 
-    from halfmask.engines.staging import AsideRows
+    from halfmask.engines.staging import StagedRows
     from halfmask.models.verdict import Model
     from halfmask.release.document import ColumnChange
     from halfmask.release.release import Release
@@ -227,7 +227,7 @@ def write_release(
         temporary.write_text(record.text({"sha256": file_digest(path)}), encoding="utf-8")
 
 
-def write_aside_file(rows: AsideRows, path: str | PathLike[str], record: FileRecord) -> None:
+def write_aside_file(rows: StagedRows, path: str | PathLike[str], record: FileRecord) -> None:
     """Write rows that are elsewhere to a Parquet file, some at a time, whole or not at all."""
     import pyarrow.parquet as pq
 
@@ -275,7 +275,7 @@ def write_folder(
     reach("published")
 
 
-def write_pieces(rows: AsideRows, path: str | PathLike[str], record: FileRecord) -> bool:
+def write_pieces(rows: StagedRows, path: str | PathLike[str], record: FileRecord) -> bool:
     """Have the engine write such a folder itself, and count its files before they are there.
 
     Beside them lies a file without rows that holds the record and names them.
@@ -504,13 +504,13 @@ def write_elsewhere(release: Release, path: str | PathLike[str], table: str | No
         release._arrow.schema if rows is None else rows.schema,  # noqa: SLF001
         text,
         rows=rows,
-        aside=aside.connection if inside and aside is not None else None,
+        writer=aside.connection if inside and aside is not None else None,
         check=check,
     )
     return True
 
 
-def _counted(aside: AsideRows, name: str, expected: Groups) -> None:
+def _counted(aside: StagedRows, name: str, expected: Groups) -> None:
     """Demand that a table which the engine made holds the rows that were checked."""
     require_groups(expected, aside.count(expected[0].column_names, name))
 

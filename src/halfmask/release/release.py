@@ -12,7 +12,7 @@ from halfmask.errors import PrivacyError
 from halfmask.release.document import (
     AS_IT_WAS,
     certificate_facts,
-    plain,
+    plain_value,
     published_verdict,
     risk_figures,
     versions,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from halfmask.dp.accountant import Receipt
     from halfmask.dp.figures import ColumnBound
-    from halfmask.engines.staging import AsideRows
+    from halfmask.engines.staging import StagedRows
     from halfmask.metrics.risk.reidentification import Reidentification
     from halfmask.models.verdict import Model, Verdict
     from halfmask.release.candidate import Attempt
@@ -125,7 +125,7 @@ class Release:
     gap: float | None = None
     tried: tuple[Attempt, ...] = ()
     schema: Schema | None = None
-    _aside: AsideRows | None = field(default=None, repr=False)
+    _aside: StagedRows | None = field(default=None, repr=False)
 
     def __post_init__(self, door: object) -> None:
         if door is not DOOR:
@@ -283,7 +283,7 @@ class Release:
             "notes": list(self.notes),
         }
         # That demands were set aside is said before all else.
-        found: dict[str, Any] = plain(
+        found: dict[str, Any] = plain_value(
             {**own, **facts} if self.guarantee.aside else {**facts, **own}
         )
         return found

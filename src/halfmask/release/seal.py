@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.engines.staging import AsideRows
+    from halfmask.engines.staging import StagedRows
     from halfmask.release.doors.masked import MaskedRelease
     from halfmask.release.doors.series import SeriesRelease
     from halfmask.release.recoding import Recoding
@@ -209,7 +209,7 @@ def _seal_table(candidate: Candidate) -> Release:
     own = enforce_demands(table, kept, ids, candidate.models, candidate.demands, every)
     own = own or _left_out_statement(candidate)
     unpromised = () if own is None else own.unpromised(candidate.models)
-    aside: AsideRows | None = None
+    aside: StagedRows | None = None
     if elsewhere is not None:
         written = write_labels(candidate, recoding, quasi, names, tokens)
         aside, rows = written.aside, written.sample
@@ -245,7 +245,7 @@ def _seal_table(candidate: Candidate) -> Release:
         ),
         loss=_loss(candidate, facts.losses),
         suppressed=suppressed,
-        classes=ClassSizes.of(tally(ids, leaving)),
+        classes=ClassSizes.of(tally(ids, 0, leaving)),
         risk=class_risk(table, kept, ids, leaving),
         columns=facts.columns,
         recoding=None if isinstance(recoding, RowPartition | Perturbation) else recoding,

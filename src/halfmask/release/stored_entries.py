@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.engines.counting.coarse_tuples import count_above
+from halfmask.engines.counting.coarse_tuples import count_coarser
 from halfmask.engines.counting.tuples import MOST, add_policies, count_tuples, one_row_each
 from halfmask.engines.read import is_typed
 from halfmask.engines.staging import Labeling, first_of_each, label_columns, reach
@@ -105,7 +105,7 @@ def count_entries(
     if stored.count() <= most:
         found = count_tuples(counted, lambda _: wanted, most=most)
     else:
-        found = count_above(
+        found = count_coarser(
             counted,
             wanted,
             most,

@@ -139,7 +139,7 @@ def count_published(
     everyone = np.bincount(ids, minlength=count)
     everyone[count - 1] += unplaced
     ids = ids[:own]
-    rows = tally(ids, held, count)
+    rows = tally(ids, count, held)
     needed = {name: name for name in model.columns}
     needed |= {key: key for key in demand_keys(table, model)}
     classes = Classes(
@@ -548,7 +548,7 @@ def class_risk(
     table: Table, kept: NDArray[np.int64], ids: NDArray[Any], counts: NDArray[np.int64]
 ) -> Reidentification:
     """How likely people are found in the classes ``ids`` of the rows ``kept`` that leave."""
-    rows = tally(ids, counts)
+    rows = tally(ids, 0, counts)
     return reidentification(rows, _people(table, kept, ids, rows))
 
 

@@ -31,7 +31,7 @@ from halfmask.engines.read import read
 from halfmask.errors import InputError
 from halfmask.metrics.risk.differencing import differencing, with_audit
 from halfmask.metrics.sides import ReleasedRows, require_word, star_suppressed
-from halfmask.metrics.weighted import joint, tally
+from halfmask.metrics.weighted import joint
 from halfmask.release.document import AS_IT_WAS
 from halfmask.release.doors.series import SeriesLedger
 from halfmask.series.regions import CutFindings, Regions, find_cuts, hold_same_rows, regions_of
@@ -41,7 +41,7 @@ from halfmask.table.hierarchy import canonical
 from halfmask.table.read import as_schema
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table
-from halfmask.table.tuples import Tuples
+from halfmask.table.tuples import Tuples, tally
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

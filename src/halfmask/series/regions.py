@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.errors import InputError
-from halfmask.metrics.weighted import dense, joint, pairs, tally
+from halfmask.metrics.weighted import dense, joint, pairs
 from halfmask.series.common_leaves import column_leaves, label_numbers
 from halfmask.table.hierarchy import canonical
 from halfmask.table.table import encode_column
+from halfmask.table.tuples import tally
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

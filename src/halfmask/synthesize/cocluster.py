@@ -42,7 +42,7 @@ from halfmask.synthesize.limits import (
     stated_conditions,
     structure_notes,
 )
-from halfmask.table.demands import leaving_columns, people_who, resolve
+from halfmask.table.demands import leaving_columns, people_who, resolve_demand
 from halfmask.table.table import Table
 from halfmask.table.weights import unweighted_notes
 
@@ -334,7 +334,7 @@ def _least_people(table: Table, k: object, demands: DemandsChoice) -> tuple[int,
     own = np.array([np.nan])
     if state_demands(table, demands) is not None and demands == "keep":
         refuse_diversity(table, DRAWN, INSTEAD)
-        own = resolve(table, "k", leaving_columns(table.schema, "k"))
+        own = resolve_demand(table, "k", leaving_columns(table.schema, "k"))
     if k is None and not np.isnan(own).all():
         k = 1
     if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= max(people, 1):

@@ -480,7 +480,7 @@ def classes_by_id(
 
     count = int(ids.max(initial=-1)) + 1
     one = np.ones(len(rows), dtype=np.int64) if counts is None else contiguous(counts)
-    sizes = tally(ids, ones(len(rows)) if counts is None else counts, count)
+    sizes = tally(ids, count, ones(len(rows)) if counts is None else counts)
     small = ids.astype(np.int32)
     people = sizes
     pairs = None

@@ -179,7 +179,7 @@ def demand_key(demand: str, column: str = "") -> str:
 def key_values(table: Table, key: str) -> pa.Array:
     """Per row, what its person demands, by ``demand_key``; null where nothing is stated."""
     demand, _, column = key.removeprefix(KEY).partition(" ")
-    numbers = resolve(table, demand, leaving_columns(table.schema, demand, column))
+    numbers = resolve_demand(table, demand, leaving_columns(table.schema, demand, column))
     return pa.array(numbers, mask=np.isnan(numbers))
 
 
@@ -195,7 +195,7 @@ def leaving_columns(schema: Schema, demand: str, column: str = "") -> tuple[str,
     return tuple(name for name in spoken if name not in hidden)
 
 
-def resolve(table: Table, demand: str, columns: Iterable[str]) -> NDArray[np.float64]:
+def resolve_demand(table: Table, demand: str, columns: Iterable[str]) -> NDArray[np.float64]:
     """Per row, what its person demands where ``columns`` are shown: the strictest of all sources.
 
     Somebody with several rows demands in all of them what any of them says. NaN: nothing is stated.
@@ -205,8 +205,8 @@ def resolve(table: Table, demand: str, columns: Iterable[str]) -> NDArray[np.flo
         >>> policy = {"k": "k_i", "columns": {"salary": {"k": 3}}}
         >>> people = hm.read({"k_i": [5, 2], "salary": [1, 2]},
         ...                  schema={"policy": policy, "columns": {"salary": "sensitive"}})
-        >>> resolve(people, "k", ["salary"]).tolist(), resolve(people, "k", []).tolist()
-        ([5.0, 3.0], [5.0, 2.0])
+        >>> [resolve_demand(people, "k", shown).tolist() for shown in (["salary"], [])]
+        [[5.0, 3.0], [5.0, 2.0]]
     """
     listed, stricter = tuple(columns), np.fmax if demand in ("k", "l") else np.fmin
     found = np.full(len(table), np.nan)

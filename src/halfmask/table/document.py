@@ -35,7 +35,7 @@ class Result:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
         document = _of_fields(self)
-        return document | {name: plain(getattr(self, name)) for name in self.derived}
+        return document | {name: plain_value(getattr(self, name)) for name in self.derived}
 
 
 def document_field(
@@ -51,16 +51,16 @@ def document_field(
     return {_NAME: name, _PARTS: parts, _HIDDEN: hidden}
 
 
-def plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """``value`` as JSON knows it; what JSON does not know becomes the name of its type."""
     if isinstance(value, Result):
         return value.to_dict()
     if isinstance(value, Mapping):
-        return {str(key): plain(inner) for key, inner in value.items()}
+        return {str(key): plain_value(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
+        return [plain_value(inner) for inner in value]
     if isinstance(value, np.generic):
-        return plain(value.item())
+        return plain_value(value.item())
     if isinstance(value, float) and not np.isfinite(value):
         return None
     if value is None or isinstance(value, str | int | float | bool):
@@ -77,7 +77,7 @@ def _of_fields(value: Any) -> dict[str, Any]:
             inner, parts = getattr(value, one.name), one.metadata.get(_PARTS)
             if parts:
                 inner = [dict(zip(parts, each, strict=True)) for each in inner]
-            document[one.metadata.get(_NAME) or one.name] = plain(inner)
+            document[one.metadata.get(_NAME) or one.name] = plain_value(inner)
     return document
 
 

@@ -50,13 +50,11 @@ def picked(counts: Counts, at: NDArray[Any]) -> Counts:
     return ones(int(np.count_nonzero(at)) if at.dtype == np.bool_ else len(at))
 
 
-def tally(ids: NDArray[Any], counts: Counts, size: int = 0) -> Counts:
-    """How many rows the entries of each id stand for."""
-    if counts.strides == (0,):
-        return np.bincount(ids, minlength=size).astype(np.int64)
-    found = np.zeros(max(size, int(ids.max(initial=-1)) + 1), dtype=np.int64)
-    np.add.at(found, ids, counts)
-    return found
+def tally(ids: NDArray[Any], size: int, counts: Counts) -> Counts:
+    """How many rows the entries of each id stand for; of ``size`` ids at least."""
+    # As doubles, which is faster than adding whole numbers, and exact below 2 ** 53 rows.
+    weights = None if all_ones(counts) else counts
+    return np.bincount(ids, weights, minlength=size).astype(np.int64, copy=False)
 
 
 def contiguous(counts: Counts) -> Counts:

@@ -19,7 +19,7 @@ from halfmask.release.seal import seal
 from halfmask.release.stored_entries import read_columns
 from halfmask.release.tabulation.door import refuse_distances
 from halfmask.release.tabulation.recount import TableDesign
-from halfmask.table.demands import lone_values, people_who, resolve
+from halfmask.table.demands import lone_values, people_who, resolve_demand
 from halfmask.table.table import Table, require_table
 from halfmask.table.weights import unweighted_notes
 from halfmask.tabulate.attack import ProtectionProblem
@@ -163,7 +163,7 @@ def _without_strict(
         if demand not in ("k", "l") or isinstance(most, bool) or not isinstance(most, int):
             raise ParameterError("leave_out", "(given)", 'such as {"k": 20}: whole numbers of k, l')
         if demands == "keep":
-            table = table.keep(~(resolve(table, demand, touched) > most))
+            table = table.keep(~(resolve_demand(table, demand, touched) > most))
     return table
 
 
@@ -268,7 +268,7 @@ def _task(
 
 def _largest(table: Table, demand: str, design: TableDesign) -> Numbers:
     """Per row the most that anybody asks for, wherever that person stands; 0: nobody asks."""
-    asked = resolve(table, demand, design.touched)
+    asked = resolve_demand(table, demand, design.touched)
     return np.full(len(table), np.nan_to_num(asked).max(initial=0.0))
 
 
@@ -281,8 +281,8 @@ def _refuse_unmet(table: Table, touched: Sequence[str], demands: str) -> bool:
     if own is None or demands != "keep":
         return False
     refuse_distances(table, touched)
-    _refuse_too_many(table, resolve(table, "k", touched))
-    l_ = np.nan_to_num(resolve(table, "l", touched))
+    _refuse_too_many(table, resolve_demand(table, "k", touched))
+    l_ = np.nan_to_num(resolve_demand(table, "l", touched))
     for name in touched:
         if name in table.schema.sensitive and name in table.arrow.column_names and (l_ > 1).any():
             _refuse_too_diverse(table, name, l_)

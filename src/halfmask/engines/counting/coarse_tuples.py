@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.engines.counting.columns import VALUES
-from halfmask.engines.counting.tuples import bind_columns, bind_tuples, count_tuples, counted_schema
+from halfmask.engines.counting.tuples import bind_tuples, bind_values, count_tuples, counted_schema
 from halfmask.engines.request import quoted, unused_name
 from halfmask.engines.staging import bring_labels
 from halfmask.errors import EngineError, InputError
@@ -97,7 +97,7 @@ class _Ladder:
         return table.filter(known), [None, *missing]
 
 
-def count_above(
+def count_coarser(
     table: Table,
     columns: Sequence[str],
     most: int,
@@ -170,7 +170,7 @@ def _ladders(table: Table, engine: Engine, source: str) -> list[_Ladder]:
         values = engine.run(parse_one(query, read="postgres"))["hm_value"]
         if len(values) > VALUES:
             continue
-        bound = bind_columns(stored, schema, pa.table({name: values}))
+        bound = bind_values(stored, schema, pa.table({name: values}))
         encoded = bound.encode(name)
         out.append(
             _Ladder(

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.engines.counting.columns import VALUES, list_values
-from halfmask.engines.counting.tuples import MOST, bind_columns
+from halfmask.engines.counting.tuples import MOST, bind_values
 from halfmask.engines.request import any_digits, quoted, unread_type
 from halfmask.errors import EngineError
 
@@ -30,7 +30,7 @@ _CUTS = 256  # intervals that are written into a query at most
 
 
 @dataclass(frozen=True, slots=True)
-class Cuts:
+class CodeIntervals:
     """Intervals of numbers: the first code, then one more at each bound.
 
     Attributes:
@@ -56,7 +56,7 @@ class Coding:
     """
 
     codes: Callable[[Table], NDArray[np.int32]]
-    cuts: Cuts | None = None
+    cuts: CodeIntervals | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,14 +147,14 @@ def _coded_values(
     assert table.stored is not None  # noqa: S101 - the caller looked
     # The missing value is coded too, whether some row misses it or not.
     every = pa.chunked_array([*values.chunks, pa.nulls(1, values.type)])
-    bound = bind_columns(table.stored, table.schema, pa.table({column: every}))
+    bound = bind_values(table.stored, table.schema, pa.table({column: every}))
     codes = how.codes(bound).astype(np.int64)
     held = pc.is_valid(every)
     known = pa.table({"value": every, "code": codes}).filter(held)
     return known, int(codes[-1])
 
 
-def _cut(column: str, kind: pa.DataType, cuts: Cuts | None) -> str | None:
+def _cut(column: str, kind: pa.DataType, cuts: CodeIntervals | None) -> str | None:
     """The code of a number, by comparing it with every bound."""
     if cuts is None or len(cuts.bounds) > _CUTS:
         return None

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.engines.counting.tuples import MOST, bind_columns, group_tuples
+from halfmask.engines.counting.tuples import MOST, bind_values, group_tuples
 from halfmask.engines.request import any_digits, unread_type, unused_name
 from halfmask.errors import EngineError, InputError
 from halfmask.table.classes import JointCodes, codes_of, tuples_cost
@@ -37,7 +37,7 @@ VALUES = 1_000_000  # distinct values of a column that come back at most
 _ROWS = "halfmask_rows"
 
 
-def count_columns(stored: Storage, schema: Schema) -> StoredColumns | None:
+def count_stored(stored: Storage, schema: Schema) -> StoredColumns | None:
     """Every column as the engine counts it; None where values mean something only as they are read.
 
     Raises:
@@ -83,7 +83,7 @@ class StoredColumns:
             unseen = pc.invert(pc.is_in(ends[name], found[name].combine_chunks()))
             found = pa.concat_tables([found, ends.filter(unseen)])
         counts = np.asarray(found.column(1).to_numpy(), dtype=np.int64)
-        bound = bind_columns(self.stored, self.schema, found.select([name]))
+        bound = bind_values(self.stored, self.schema, found.select([name]))
         return CountedColumn(bound.arrow[name], counts, many=many)
 
     def joint(self, facts: Sequence[Facts], most: float) -> JointCodes | None:
@@ -99,7 +99,7 @@ class StoredColumns:
                 tuples, counts = group_tuples(engine, table, names, most=room)
             except InputError:
                 return None
-        bound = bind_columns(self.stored, self.schema, tuples).arrow
+        bound = bind_values(self.stored, self.schema, tuples).arrow
         columns = {one.name: self._codes(one, bound[one.name]) for one in facts}
         return JointCodes(columns, counts.astype(np.float64), tuples_cost(len(counts), self.rows))
 

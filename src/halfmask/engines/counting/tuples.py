@@ -177,7 +177,7 @@ def _bind(stored: StoredRows, schema: Schema, tuples: pa.Table) -> Table:
     return bind_schema(normalize(tuples, texts), schema, "arrow")
 
 
-def bind_columns(stored: StoredRows, schema: Schema, counted: pa.Table) -> Table:
+def bind_values(stored: StoredRows, schema: Schema, counted: pa.Table) -> Table:
     """Some columns as they were counted, with the types that their rows would have."""
     return _bind(stored, counted_schema(schema, counted.column_names), counted)
 

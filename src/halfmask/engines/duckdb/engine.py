@@ -20,8 +20,8 @@ from halfmask.engines.request import (
     GroupMeasure,
     Request,
     any_digits,
+    bare_type,
     engine_refusal,
-    plain_type,
     quoted,
 )
 from halfmask.engines.sql import SqlEngine
@@ -93,7 +93,7 @@ class DuckDB(SqlEngine):
         self._plans: dict[str, str] = {}
         self._texts: dict[tuple[object, ...], tuple[str, tuple[object, ...]]] = {}
         self._written: tuple[Request, Request] | None = None
-        self._aside: Path | None = None
+        self._staged: Path | None = None
         self.given = tuple(tables or ())
         for name, rows in (tables or {}).items():
             self._bring(name, rows)
@@ -176,8 +176,8 @@ class DuckDB(SqlEngine):
         """
         import duckdb
 
-        self._aside = folder / "rows.parquet"
-        place = str(self._aside).replace("'", "''")
+        self._staged = folder / "rows.parquet"
+        place = str(self._staged).replace("'", "''")
         names = ", ".join(map(quoted, labeling.published))
         try:
             rows = self._numbered(labeling, table)
@@ -235,7 +235,7 @@ class DuckDB(SqlEngine):
         """The rows that were written, so many at a time, in their order."""
         import pyarrow.parquet as pq
 
-        file = pq.ParquetFile(self._aside)
+        file = pq.ParquetFile(self._staged)
         return pa.RecordBatchReader.from_batches(file.schema_arrow, file.iter_batches(rows))
 
     def collect(self, request: Request) -> pa.Table:
@@ -295,7 +295,7 @@ class DuckDB(SqlEngine):
             relation = self._connection.sql(f"SELECT * FROM {home}{quoted(table)} LIMIT 0")  # noqa: S608
         except duckdb.Error:
             return None
-        types = dict(zip(relation.columns, map(plain_type, map(str, relation.types)), strict=True))
+        types = dict(zip(relation.columns, map(bare_type, map(str, relation.types)), strict=True))
         if table in self._brought:  # rows in memory
             return Behind(types)
         where = (
@@ -452,7 +452,7 @@ def finish(rows: pa.Table, query: exp.Expr) -> pa.Table:
         rows = rows.sort_by("hm_order").select([name for name, _ in plain])
         return rows.rename_columns([shown for _, shown in plain])
     try:
-        return compute_aside("published", rows, _copied, query)
+        return compute_apart("published", rows, _copied, query)
     except EngineError:
         raise QueryError(
             "the select list, HAVING or ORDER BY cannot be computed from the published figures: "
@@ -465,19 +465,19 @@ def _copied(query: exp.Expr) -> exp.Expr:
     return query.copy()
 
 
-_aside = threading.local()
+_finisher = threading.local()
 
 
-def compute_aside(
+def compute_apart(
     name: str, rows: pa.Table, make: Callable[..., exp.Expr], *parts: Any
 ) -> pa.Table:
     """Ask the query that is made of the parts of these rows alone, which are let go then.
 
     Each thread has one engine for it: to open one takes longer than to ask it about few rows.
     """
-    if not hasattr(_aside, "engine"):
-        _aside.engine = DuckDB()
-    engine: DuckDB = _aside.engine
+    if not hasattr(_finisher, "engine"):
+        _finisher.engine = DuckDB()
+    engine: DuckDB = _finisher.engine
     engine.add(name, rows)
     try:
         return engine.ask(make, *parts)

@@ -21,9 +21,9 @@ from halfmask.metrics.discrimination.columns import (
     require_columns,
 )
 from halfmask.metrics.estimate import Estimate, failed_estimate, mean_estimate
-from halfmask.metrics.weighted import pairs, tally
-from halfmask.table.document import Result, document_field, plain
-from halfmask.table.tuples import Tuples, ones, rows_in
+from halfmask.metrics.weighted import pairs
+from halfmask.table.document import Result, document_field, plain_value
+from halfmask.table.tuples import Tuples, ones, rows_in, tally
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -318,7 +318,7 @@ class Discrimination(Result, Mapping[object, float]):
         """Return plain values, with those of every value if asked for, which shows cells."""
         out = Result.to_dict(self)
         if values:
-            out["values"] = [plain(one) | {"value": one.value} for one in self.details]
+            out["values"] = [plain_value(one) | {"value": one.value} for one in self.details]
         return out
 
 

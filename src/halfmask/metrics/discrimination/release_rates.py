@@ -23,11 +23,10 @@ from halfmask.metrics.discrimination.rate import (
     group_rates,
 )
 from halfmask.metrics.sides import ReleasedTuples, pairs_in_order, tightest_class
-from halfmask.metrics.weighted import tally
 from halfmask.table.classes import value_facts
 from halfmask.table.document import Result
 from halfmask.table.table import encode_column
-from halfmask.table.tuples import ones, rows_in
+from halfmask.table.tuples import ones, rows_in, tally
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

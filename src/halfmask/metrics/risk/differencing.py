@@ -18,8 +18,9 @@ import numpy as np
 from halfmask.metrics.estimate import Estimate, exact, failed_estimate
 from halfmask.metrics.risk.attack import LIMIT, judge_attack
 from halfmask.metrics.sides import ReleasedTuples, tightest_class
-from halfmask.metrics.weighted import joint, runs, tally, weighted_mean
+from halfmask.metrics.weighted import joint, runs, weighted_mean
 from halfmask.table.document import Result, document_field
+from halfmask.table.tuples import tally
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

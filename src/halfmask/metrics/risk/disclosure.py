@@ -11,8 +11,9 @@ from halfmask.metrics.discrimination.rate import entropy_of
 from halfmask.metrics.estimate import Estimate, exact, failed_estimate
 from halfmask.metrics.sides import tightest_class
 from halfmask.metrics.space import rooted_height
-from halfmask.metrics.weighted import joint, tally
+from halfmask.metrics.weighted import joint
 from halfmask.table.document import Result
+from halfmask.table.tuples import tally
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,8 +12,8 @@ from halfmask.metrics.risk.attack import LIMIT, AttackOutcome, judge_attack
 from halfmask.metrics.risk.distances import row_distances
 from halfmask.metrics.risk.linkage import ATTACKER as MATCHES
 from halfmask.metrics.sides import ReleasedTuples, sides, tightest_class
-from halfmask.metrics.weighted import tally
 from halfmask.table.document import Result
+from halfmask.table.tuples import tally
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

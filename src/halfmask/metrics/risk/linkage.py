@@ -17,8 +17,9 @@ from halfmask.metrics.sides import (
     pairs_in_order,
     tightest_class,
 )
-from halfmask.metrics.weighted import deviation, entries_of, runs, tally
+from halfmask.metrics.weighted import deviation, entries_of, runs
 from halfmask.table.document import Result, document_field
+from halfmask.table.tuples import tally
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,7 +10,8 @@ import numpy as np
 
 from halfmask.metrics.estimate import Estimate, mean_estimate, proportion
 from halfmask.metrics.risk.attack import LIMIT, AttackOutcome, judge_attack
-from halfmask.metrics.weighted import joint, tally, weighted_mean
+from halfmask.metrics.weighted import joint, weighted_mean
+from halfmask.table.tuples import tally
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from halfmask.errors import HalfmaskError, InputError, usable_path
 from halfmask.metrics.estimate import Estimate, failed_estimate, mean_estimate
-from halfmask.metrics.weighted import joint, tally
+from halfmask.metrics.weighted import joint
 from halfmask.table.columns import quote_names
 from halfmask.table.document import Result
+from halfmask.table.tuples import tally
 from halfmask.table.values import is_number
 
 if TYPE_CHECKING:

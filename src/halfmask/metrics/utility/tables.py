@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halfmask.metrics.estimate import Estimate, exact, failed_estimate
-from halfmask.metrics.weighted import in_range, joint, pairs, tally, weighted_mean
+from halfmask.metrics.weighted import in_range, joint, pairs, weighted_mean
 from halfmask.table.document import Result, document_field
+from halfmask.table.tuples import tally
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

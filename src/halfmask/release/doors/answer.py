@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.engines.duckdb.engine import compute_aside
+from halfmask.engines.duckdb.engine import compute_apart
 from halfmask.engines.levels import comparable, generalize_key
 from halfmask.engines.request import AggregateState
 from halfmask.errors import InternalError, SchemaError
@@ -419,7 +419,7 @@ def _check_keys(candidate: AnswerCandidate, placed: pa.Table) -> None:
     names = [f"g{i}" for i in range(len(candidate.request.keys))]
     groups = placed.select(["place", "at", *names])
     groups = groups.rename_columns(["place", "level", *(f"r{i}" for i in range(len(names)))])
-    found = compute_aside("groups", groups, _shown_keys, candidate.request.keys)
+    found = compute_apart("groups", groups, _shown_keys, candidate.request.keys)
     # Each key in one place only, and as many keys as places: so each place has one key.
     lowest, highest = found["lowest"].to_numpy(), found["highest"].to_numpy()
     places = np.arange(len(candidate.places))

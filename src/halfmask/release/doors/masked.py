@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.engines.staging import AsideRows
+    from halfmask.engines.staging import StagedRows
     from halfmask.models.verdict import Model
     from halfmask.release.candidate import MaskedCandidate
     from halfmask.release.doors.stored_rows import MaskedRows
@@ -265,7 +265,7 @@ def seal_masked(
         raise InternalError("A column would leave that must not; nothing leaves.")
     own, more_notes = settled_demands(own, told)
     given, tables = _told_forms(table, source, tokens), dict(candidate.tables)
-    aside: AsideRows | None = None
+    aside: StagedRows | None = None
     if candidate.tuples is None:
         order = secret_order(len(rows))
         if candidate.order is not None:

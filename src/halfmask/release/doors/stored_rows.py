@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.engines.counting.tuples import bind_columns
-from halfmask.engines.staging import Labeling, first_of_each, label_columns, reach, write_aside
+from halfmask.engines.counting.tuples import bind_values
+from halfmask.engines.staging import Labeling, first_of_each, label_columns, reach, stage_rows
 from halfmask.errors import EngineError, HalfmaskError, InternalError, SchemaError
 from halfmask.release.labels import decode_labels, decoded_type, encode_labels
 from halfmask.release.partition import Perturbation, RowPartition, label_texts
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.engines.staging import AsideRows
+    from halfmask.engines.staging import StagedRows
     from halfmask.release.candidate import Candidate, MaskedCandidate
     from halfmask.release.recoding import Recoding
     from halfmask.table.tuples import Tuples
@@ -58,7 +58,7 @@ class WrittenRows:
         sample: some of the combinations that leave, to be shown.
     """
 
-    aside: AsideRows
+    aside: StagedRows
     source: Table
     labels: pa.Table
     distinct: Mapping[str, int]
@@ -101,7 +101,7 @@ def write_labels(
     if tokens is not None:
         person = str(candidate.table.schema.person)
         labels, names = labels.append_column(person, tokens), (person, *names)
-    aside = write_aside(stored, propose_labeling(candidate, recoding, labels, names))
+    aside = stage_rows(stored, propose_labeling(candidate, recoding, labels, names))
     try:
         found = _require_same_rows(candidate, labels, names, aside)
         _require_models(candidate, recoding, quasi, found)
@@ -131,7 +131,7 @@ def _require_floors(
         if isinstance(recoding, RowPartition | Perturbation):
             raise InternalError("Rows that were counted at coarser levels cannot be divided.")
         values, codes = tuples.spelled(name)
-        every = bind_columns(source.rows, source.schema, pa.table({name: values}))
+        every = bind_values(source.rows, source.schema, pa.table({name: values}))
         own = every.encode(name).codes
         for level in sorted({one.levels[name] for one in recoding.steps}):
             maps, labels = label_texts(tuples.table, name, level)
@@ -339,7 +339,7 @@ def _labels_by_code(
 
 
 def _require_same_rows(
-    candidate: Candidate, labels: pa.Table, names: tuple[str, ...], aside: AsideRows
+    candidate: Candidate, labels: pa.Table, names: tuple[str, ...], aside: StagedRows
 ) -> tuple[pa.Table, NDArray[np.int64]]:
     """Demand that the written rows are those of the entries, group by group; gives the groups."""
     table, kept = candidate.table, np.flatnonzero(candidate.step >= 0)
@@ -358,7 +358,7 @@ def require_written(
     counted: Mapping[str, pa.ChunkedArray],
     counts: NDArray[np.int64],
     everybody: int,
-    aside: AsideRows,
+    aside: StagedRows,
 ) -> tuple[pa.Table, NDArray[np.int64]]:
     """Demand that the written rows are those that were checked, group by group; gives the groups.
 
@@ -436,7 +436,7 @@ def _bare(schema: Any, columns: Mapping[str, Any]) -> Any:
     return replace(schema, columns=dict(columns), person=None, household=None, weight=None)
 
 
-def require_kept_values(labels: list[str], kept: list[str], aside: AsideRows) -> None:
+def require_kept_values(labels: list[str], kept: list[str], aside: StagedRows) -> None:
     """Demand that columns which were not counted leave as they are, class by class."""
     wrong = aside.changed_classes(labels, kept) if kept else 0
     if wrong:
@@ -457,7 +457,7 @@ class MaskedRows:
         sample: some of the combinations that leave, to be shown.
     """
 
-    aside: AsideRows
+    aside: StagedRows
     distinct: Mapping[str, int]
     kinds: Mapping[str, pa.DataType]
     sample: pa.Table
@@ -482,7 +482,7 @@ def write_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRows
     told = [name for name in names if name in rows.column_names]
     unread = {name: kinds[name] for name in names if name not in rows.column_names}
     _require_free(candidate, list(kinds))
-    aside = write_aside(stored, _labeling(candidate, tuples, names))
+    aside = stage_rows(stored, _labeling(candidate, tuples, names))
     try:
         expected = {name: _settled(rows[name]) for name in told}
         counts = np.ones(len(candidate.rows), dtype=np.int64)
