@@ -16,7 +16,7 @@ from tests.attacks.conftest import AGE, SALARY, SCHEMA, WHO, Asker, make_rows
 
 import halfmask as hm
 from halfmask.engines.duckdb.engine import DuckDB
-from halfmask.engines.levels import lower_edge
+from halfmask.engines.generalization import lower_edge
 from halfmask.engines.postgres import Postgres
 from halfmask.errors import HalfmaskError
 

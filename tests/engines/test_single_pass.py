@@ -22,9 +22,9 @@ from halfmask.engines import request as asked
 from halfmask.engines.duckdb import engine as database
 from halfmask.engines.duckdb.engine import DuckDB
 from halfmask.engines.duckdb.single_pass import OPEN
-from halfmask.engines.levels import places_among
 from halfmask.engines.reference import Reference
 from halfmask.engines.request import Key, Request
+from halfmask.engines.sql import places_among
 from halfmask.errors import EngineError, QueryError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from halfmask.engines.expressions import evaluate_row, joined_rows, small_query, sort_key, type_of
-from halfmask.engines.levels import lower_edge, reference_tally
+from halfmask.engines.generalization import lower_edge
 from halfmask.engines.request import (
     REFUSED,
     AggregateState,
@@ -21,6 +21,7 @@ from halfmask.engines.request import (
     Key,
     Request,
 )
+from halfmask.engines.tallies import reference_tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
     from sqlglot.expressions import Expr
 
-    from halfmask.engines.levels import BoundedTally
+    from halfmask.engines.tallies import BoundedTally
 
 Row = dict[tuple[str, str], Any]
 

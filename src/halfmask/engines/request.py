@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from sqlglot import exp
 
-    from halfmask.engines.levels import BoundedTally
+    from halfmask.engines.tallies import BoundedTally
 
 
 Kind = Literal["integer", "decimal", "float", "text", "boolean", "temporal", "other"]

@@ -11,19 +11,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+import pyarrow as pa
 from sqlglot import exp
 
-from halfmask.engines.levels import cast_to, join_groups, rows_by_level, tally_query
+from halfmask.engines.generalization import cast_to, rows_by_level
 from halfmask.engines.request import Engine
+from halfmask.engines.tallies import tally_query
+from halfmask.errors import EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    import pyarrow as pa
+    from numpy.typing import NDArray
     from sqlglot.expressions import Expr, Select
 
-    from halfmask.engines.levels import BoundedTally
     from halfmask.engines.request import AggregateState, GroupMeasure, Request
+    from halfmask.engines.tallies import BoundedTally
 
 
 def collect_by_sql(engine: SqlEngine, request: Request) -> pa.Table:
@@ -356,6 +360,66 @@ def table_node(name: str, alias: str | None = None) -> exp.Table:
 def column(name: str, table: str | None = None) -> exp.Column:
     """A quoted column."""
     return exp.column(name, table=table, quoted=True)
+
+
+def join_groups(tables: Sequence[pa.Table], keys: int) -> pa.Table:
+    """Put the queries' columns side by side; null is a key like any other."""
+    if len(tables) == 1:
+        return tables[0]
+    names = ["level", *(f"g{i}" for i in range(keys))]
+    ids = row_ids(tables, names)
+    main = tables[0]
+    for table, own in zip(tables[1:], ids[1:], strict=True):
+        at = places_among(ids[0], own)
+        take = np.full(main.num_rows, -1, dtype=np.int64)
+        take[at] = np.arange(table.num_rows)
+        picked = table.take(pa.array(take, mask=take < 0))
+        for name in table.column_names:
+            if name in names:
+                continue
+            column = picked[name]
+            main = main.append_column(name, column.fill_null(0) if name.endswith("_n") else column)
+    return main
+
+
+def row_ids(tables: Sequence[pa.Table], names: Sequence[str]) -> list[NDArray[np.int64]]:
+    """Number the distinct keys over several tables with the same key columns."""
+    sizes = [t.num_rows for t in tables]
+    total = np.zeros(sum(sizes), dtype=np.int64)
+    for name in names:
+        chunks = [comparable(c) for t in tables for c in t[name].chunks]
+        whole = pa.concat_arrays(chunks) if chunks else pa.array([], tables[0][name].type)
+        codes = whole.dictionary_encode(null_encoding="encode").indices
+        flat = codes.to_numpy(zero_copy_only=False).astype(np.int64)
+        _, total = np.unique(total * (int(flat.max(initial=0)) + 1) + flat, return_inverse=True)
+    return np.split(total, np.cumsum(sizes)[:-1])
+
+
+def places_among(ours: NDArray[np.int64], theirs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where each of ``theirs`` stands among ``ours``, which are all different.
+
+    Raises:
+        EngineError: one of them is not there; a count must never go to another group.
+    """
+    order = np.argsort(ours, kind="stable")
+    at: NDArray[np.int64] = order[np.minimum(np.searchsorted(ours[order], theirs), len(ours) - 1)]
+    if not np.array_equal(ours[at], theirs):
+        raise EngineError(
+            "Two queries over the same rows named a group differently, so nothing is answered: "
+            "group by an expression with one spelling per value, such as CAST or LOWER."
+        )
+    return at
+
+
+def comparable(values: pa.Array) -> pa.Array:
+    """Plain values in which what SQL holds equal is the same: one zero, one NaN."""
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if not pa.types.is_floating(values.type):
+        return values
+    numbers = values.to_numpy(zero_copy_only=False) + 0  # -0.0 + 0 is 0.0
+    numbers[np.isnan(numbers)] = np.nan
+    return pa.array(numbers, values.type, mask=values.is_null().to_numpy(zero_copy_only=False))
 
 
 class SqlEngine(Engine, Protocol):

@@ -36,7 +36,7 @@ def measure_records(
     measures: Sequence[GroupMeasure],
 ) -> pa.Table:
     """Per place, the measures of its groups, as an engine's ``measure`` returns them."""
-    from halfmask.engines.levels import row_ids
+    from halfmask.engines.sql import row_ids
 
     names = [name for name in places.column_names if name != "place"]
     ours, theirs = row_ids([groups.select(names), places.select(names)], names)

@@ -231,7 +231,7 @@ def contributions(made: Blueprint, people: pa.Table, table: str) -> Iterator[Rec
     import numpy as np
 
     from halfmask.engines.duckdb.engine import DuckDB
-    from halfmask.engines.levels import rows_by_level
+    from halfmask.engines.generalization import rows_by_level
 
     request = made.plan.request
     rows_of = rows_by_level(replace(request, demands=_demands(made, people)), made.measured)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.engines.levels import comparable, lower_edge
+from halfmask.engines.generalization import lower_edge
 from halfmask.engines.request import REFUSED, WITHOUT_POLICY, Climb, Interval
+from halfmask.engines.sql import comparable
 from halfmask.errors import InternalError, QueryError
 from halfmask.query.clauses import fold_name
 from halfmask.query.groups import Distinct, Groups, KeyColumn

@@ -231,7 +231,7 @@ def _with_noise(prepared: NoisePreparation, engine: Engine) -> PrivateExplanatio
     """Of levels that are read apart, errors are those of the most cautious one that is read."""
     from halfmask.dp.accountant import whose_rows
     from halfmask.dp.views import vectors_of
-    from halfmask.engines.levels import tally_query
+    from halfmask.engines.tallies import tally_query
 
     plan, views, whose = prepared.plan, prepared.views(), prepared.audience
     source = plan.scope.tables[plan.scope.main]

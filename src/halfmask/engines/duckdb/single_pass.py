@@ -20,8 +20,9 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from halfmask.engines import levels, sql
-from halfmask.engines.levels import join_groups, places_among, row_ids
+from halfmask.engines import sql
+from halfmask.engines.generalization import cast_to, rows_by_level
+from halfmask.engines.sql import join_groups, places_among, row_ids
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -141,7 +142,7 @@ def _different_values(request: Request, value: exp.Expr, most: int | None = None
 
     ``most``: of so many rows only; those that are left out are never looked at.
     """
-    rows = levels.rows_by_level(request, {"hm_v": value}).subquery("b", copy=False)
+    rows = rows_by_level(request, {"hm_v": value}).subquery("b", copy=False)
     there = exp.GTE(this=sql.column("level"), expression=exp.convert(0))
     known = sql.column("hm_v").is_(exp.null()).not_()
     seen = exp.select(sql.alias(sql.column("hm_v"), "v"), copy=False).from_(rows, copy=False)
@@ -183,15 +184,13 @@ def _bounded_parts(
         sql.alias(exp.Count(this=exp.Star()), "n"),
         *(sql.alias(_filled(sql.column(f"d{i}"), s), f"b{i}") for i, s in enumerate(shifts)),
         copy=False,
-    ).from_(levels.rows_by_level(request, extra).subquery("a", copy=False), copy=False)
+    ).from_(rows_by_level(request, extra).subquery("a", copy=False), copy=False)
     inner = inner.group_by(*map(sql.column, keys), copy=False)
     grouped = [sql.column("place", "p"), *(sql.column(name, "b") for name in parts_)]
     needed = ["needed", *(f"need{i}" for i in range(len(counted)))]
     query = exp.select(
         *grouped,
-        sql.alias(
-            levels.cast_to(exp.Sum(this=sql.column("n", "b")), "bigint"), "rows", quoted=True
-        ),
+        sql.alias(cast_to(exp.Sum(this=sql.column("n", "b")), "bigint"), "rows", quoted=True),
         *(
             sql.alias(_bits(_united(sql.column(f"b{i}", "b"))), f"d{i}")
             for i in range(len(counted))
@@ -276,7 +275,7 @@ def _united(bits: exp.Expr) -> exp.Expr:
 
 
 def _bits(filled: exp.Expr) -> exp.Expr:
-    number = levels.cast_to(exp.Anonymous(this="BIT_COUNT", expressions=[filled]), "bigint")
+    number = cast_to(exp.Anonymous(this="BIT_COUNT", expressions=[filled]), "bigint")
     return exp.Coalesce(this=number, expressions=[exp.convert(0)])
 
 

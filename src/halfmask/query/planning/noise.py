@@ -17,8 +17,8 @@ import pyarrow as pa
 from halfmask.dp.budget import bounds_of, declared_domains
 from halfmask.dp.domain import Bins, Domain, Values, declared_column, domain_of, require_fitting
 from halfmask.dp.personal import BY_PERSON, keyed_demands
-from halfmask.engines.levels import BoundedTally
 from halfmask.engines.request import kind_of
+from halfmask.engines.tallies import BoundedTally
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.query.final import Final
 from halfmask.query.planning.aggregates import Aggregates

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from halfmask.dp.budget import bounds_of
 from halfmask.dp.views import INTERVALS, STEPS, Question, QuestionKind, Scale
-from halfmask.engines.levels import BoundedTerm
 from halfmask.engines.request import kind_of
+from halfmask.engines.tallies import BoundedTerm
 from halfmask.query import vocabulary
 from halfmask.query.vocabulary import fail
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from halfmask.dp.accountant import Accountant
     from halfmask.dp.budget import Budget, Number
-    from halfmask.engines.levels import BoundedTally
+    from halfmask.engines.tallies import BoundedTally
     from halfmask.query.collect import AskedTable
     from halfmask.query.planning.noise import NoisePlan
 

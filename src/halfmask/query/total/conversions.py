@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 from sqlglot import exp
 
 from halfmask.engines.expressions import evaluate_row, move_moment
-from halfmask.engines.levels import cast_to
+from halfmask.engines.generalization import cast_to
 from halfmask.query.vocabulary import fail
 
 if TYPE_CHECKING:

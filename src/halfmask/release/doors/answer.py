@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.engines.duckdb.engine import compute_apart
-from halfmask.engines.levels import comparable, generalize_key
+from halfmask.engines.generalization import generalize_key
 from halfmask.engines.request import AggregateState
+from halfmask.engines.sql import comparable
 from halfmask.errors import InternalError, SchemaError
 from halfmask.models.verdict import Verdict
 from halfmask.release.demands import STRICTER, as_text
