@@ -1,14 +1,14 @@
 """Publish tables about people so that everybody in them keeps the privacy they asked for."""
 
-from __future__ import annotations
-
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from halfmask import anonymize, query, synthesize, tabulate
 from halfmask.table.finder import register_finder
 
 # Every name with the module that it comes from, or that it is. A module loads when a name of it is
-# first used, so that importing the package and asking for help cost nothing.
+# first used, so that importing the package and asking for help cost nothing. What type checkers
+# read of these names stands in __init__.pyi.
 _HOMES = {
     "Accountant": "halfmask.dp.accountant",
     "AlphaKAnonymity": "halfmask.models",
@@ -78,78 +78,9 @@ _HOMES = {
 }
 __all__ = sorted(_HOMES)
 
-if TYPE_CHECKING:
-    from halfmask import errors as errors
-    from halfmask.anonymize.policies import compare_policies as compare_policies
-    from halfmask.anonymize.run import anonymize as anonymize
-    from halfmask.assessment.assess import assess as assess
-    from halfmask.assessment.compare import compare as compare
-    from halfmask.assessment.frontier import frontier as frontier
-    from halfmask.assessment.row_risks import row_risks as row_risks
-    from halfmask.coclustering.run import cocluster as cocluster
-    from halfmask.dp.accountant import Accountant as Accountant
-    from halfmask.dp.ledger import BudgetLedger as BudgetLedger
-    from halfmask.engines.read import read as read
-    from halfmask.errors import HalfmaskError as HalfmaskError
-    from halfmask.masking import masks as masks
-    from halfmask.masking.methods.response import estimate_shares as estimate_shares
-    from halfmask.masking.run import mask as mask
-    from halfmask.masking.run import randomize as randomize
-    from halfmask.metrics.discrimination.column_sets import rank_column_sets as rank_column_sets
-    from halfmask.metrics.discrimination.need import Need as Need
-    from halfmask.metrics.discrimination.partition import Cuts as Cuts
-    from halfmask.metrics.discrimination.partition import Partition as Partition
-    from halfmask.metrics.discrimination.rate import discrimination_rate as discrimination_rate
-    from halfmask.metrics.partition_measures import partition_measures as partition_measures
-    from halfmask.models import AlphaKAnonymity as AlphaKAnonymity
-    from halfmask.models import AverageRisk as AverageRisk
-    from halfmask.models import BetaLikeness as BetaLikeness
-    from halfmask.models import DeltaDisclosure as DeltaDisclosure
-    from halfmask.models import DeltaPresence as DeltaPresence
-    from halfmask.models import GuardingNodes as GuardingNodes
-    from halfmask.models import HouseholdKAnonymity as HouseholdKAnonymity
-    from halfmask.models import KAnonymity as KAnonymity
-    from halfmask.models import KMap as KMap
-    from halfmask.models import LDiversity as LDiversity
-    from halfmask.models import MConfidentiality as MConfidentiality
-    from halfmask.models import MInvariance as MInvariance
-    from halfmask.models import PersonalKAnonymity as PersonalKAnonymity
-    from halfmask.models import PersonalLDiversity as PersonalLDiversity
-    from halfmask.models import PersonalTCloseness as PersonalTCloseness
-    from halfmask.models import PopulationRisk as PopulationRisk
-    from halfmask.models import SampleUniques as SampleUniques
-    from halfmask.models import TCloseness as TCloseness
-    from halfmask.models import Verdict as Verdict
-    from halfmask.models.check import check as check
-    from halfmask.query.explain import explain as explain
-    from halfmask.query.history.ledger import Ledger as Ledger
-    from halfmask.query.run import query as query
-    from halfmask.query.suggest import suggest as suggest
-    from halfmask.release import Recoding as Recoding
-    from halfmask.release import Release as Release
-    from halfmask.release.doors.masked import MaskedRelease as MaskedRelease
-    from halfmask.release.doors.series import SeriesLedger as SeriesLedger
-    from halfmask.release.release import Answer as Answer
-    from halfmask.release.release import PrivateRelease as PrivateRelease
-    from halfmask.release.release import SyntheticRelease as SyntheticRelease
-    from halfmask.release.tabulation.door import TableRelease as TableRelease
-    from halfmask.sample import policies as policies
-    from halfmask.series.audit import audit_releases as audit_releases
-    from halfmask.synthesize.run import synthesize as synthesize
-    from halfmask.table import hierarchies as hierarchies
-    from halfmask.table.columns import Column as Column
-    from halfmask.table.policies import Policies as Policies
-    from halfmask.table.proposals.describe import describe as describe
-    from halfmask.table.schema import Schema as Schema
-    from halfmask.table.table import Table as Table
-    from halfmask.tabulate.audit import audit_table as audit_table
-    from halfmask.tabulate.run import tabulate as tabulate
-else:
-    # A folder that loads takes the name that it has here. These load now, and are next to empty, so
-    # that their names stay those of the functions.
-    from halfmask import anonymize, query, synthesize, tabulate
-
-    del anonymize, query, synthesize, tabulate
+# A folder that loads takes its name here. These four loaded above, and are next to empty, so that
+# their names stay those of the functions.
+del anonymize, query, synthesize, tabulate
 
 
 def _find_hierarchies(table: Any, seconds: float | None) -> Any:
@@ -158,8 +89,8 @@ def _find_hierarchies(table: Any, seconds: float | None) -> Any:
     return build_automatic(table, seconds)
 
 
+# A table asks for the hierarchies of all its columns at once, which only a package above it finds.
 register_finder(_find_hierarchies)
-del register_finder
 
 
 def __getattr__(name: str) -> Any:
