@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from halfmask.anonymize import optimal
 from halfmask.anonymize.problem import RecodingProblem
 from halfmask.metrics.cost import METRICS
-from halfmask.models.beta_likeness import BetaLikeness, DeltaDisclosure
 from halfmask.models.k_anonymity import AlphaKAnonymity, KAnonymity
 from halfmask.models.l_diversity import LDiversity
+from halfmask.models.likeness import BetaLikeness, DeltaDisclosure
 from halfmask.models.requirements import statistics
 from halfmask.models.t_closeness import TCloseness
 from halfmask.table.columns import Column

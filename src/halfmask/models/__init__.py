@@ -1,9 +1,9 @@
 """Privacy promises, one class each, checked on class statistics."""
 
-from halfmask.models.beta_likeness import BetaLikeness, DeltaDisclosure
 from halfmask.models.guarding_nodes import GuardingNodes
 from halfmask.models.k_anonymity import AlphaKAnonymity, HouseholdKAnonymity, KAnonymity
 from halfmask.models.l_diversity import LDiversity, MInvariance
+from halfmask.models.likeness import BetaLikeness, DeltaDisclosure
 from halfmask.models.m_confidentiality import MConfidentiality
 from halfmask.models.personal import PersonalKAnonymity, PersonalLDiversity, PersonalTCloseness
 from halfmask.models.population import (

@@ -502,7 +502,15 @@ def known_models() -> tuple[type[Model], ...]:
 
 
 # Modules without models.
-_TOOLS = ("check", "exact", "feasibility", "needs", "options", "statistics", "verdict")
+_TOOLS = (
+    "blank_cells",
+    "check",
+    "exact_comparison",
+    "options",
+    "requirements",
+    "statistics",
+    "verdict",
+)
 
 
 @cache
