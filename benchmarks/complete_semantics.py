@@ -20,8 +20,7 @@ import _adult
 import halfmask as hm
 from _adult import TREES
 from halfmask.query import semantics
-from halfmask.query.collect import collect
-from halfmask.query.groups import Groups, KeyColumn
+from halfmask.query.groups import Groups, KeyColumn, collect
 from halfmask.query.run import Session
 from halfmask.query.semantics import publish_groups
 

@@ -82,7 +82,7 @@ def measure(
     """Time the search alone, best of three."""
     tuples, _ = statistics(Tuples.of(table), models)
     hierarchies = [table.hierarchy(name) for name in table.schema.quasi]
-    solve = {"optimal": optimal.solve, "local": local.solve}[method]
+    solve = {"optimal": optimal.find_levels, "local": local.find_steps}[method]
     best, solution, problem = np.inf, None, None
     for _ in range(RUNS):
         problem = RecodingProblem(

@@ -13,7 +13,6 @@ import pytest
 
 import halfmask as hm
 from halfmask.anonymize import auto, local, optimal
-from halfmask.anonymize import clock as limits
 from halfmask.anonymize.partition import exact
 from halfmask.anonymize.partition.optimum import Optimum
 from halfmask.anonymize.problem import RecodingProblem
@@ -66,8 +65,8 @@ def task(table: hm.Table) -> RecodingProblem:
 )
 def test_the_door_keeps_its_time(monkeypatch, limit, cells, left):
     clock = Clock()
-    monkeypatch.setattr(limits, "time", clock)
-    counted = limits.Clock(limit, cells, 0.0, 0.0)
+    monkeypatch.setattr(auto, "time", clock)
+    counted = auto.Clock(limit, cells, 0.0, 0.0)
     assert counted.left == pytest.approx(left)
     clock.now = 0.25  # what was read before counts too
     assert counted.left == pytest.approx(left - 0.25)
@@ -75,8 +74,8 @@ def test_the_door_keeps_its_time(monkeypatch, limit, cells, left):
 
 def test_on_a_busy_machine_the_door_keeps_more(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr(limits, "time", clock)
-    counted = limits.Clock(20.0, 400_000, 0.0, 0.0)
+    monkeypatch.setattr(auto, "time", clock)
+    counted = auto.Clock(20.0, 400_000, 0.0, 0.0)
     clock.now, clock.worked = 3.0, 0.01  # waiting alone says nothing
     assert counted.left == pytest.approx(20 - 1.6 - 3)
     clock.now, clock.worked = 3.0, 1.0  # three times slower than the processor
@@ -91,8 +90,7 @@ def test_on_a_busy_machine_the_door_keeps_more(monkeypatch):
 
 def test_methods_share_the_time_and_pass_on_what_they_leave(monkeypatch):
     clock, shares = Clock(), {}
-    for module in (auto, limits):
-        monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(auto, "time", clock)
     monkeypatch.setattr(auto, "_score", lambda found, choice: 1.0)
     uses = {"optimal": 2.0, "local": 6.0, "personal": 5.0, "mondrian": 7.0, "k-member": 5.0}
 
@@ -101,7 +99,7 @@ def test_methods_share_the_time_and_pass_on_what_they_leave(monkeypatch):
         clock.now += uses[name]
         return SimpleNamespace(left_out=0, step=np.zeros(1))
 
-    limit = limits.Clock(25 / 0.92, 1, 0.0, 0.0)  # 8% of it are the door's
+    limit = auto.Clock(25 / 0.92, 1, 0.0, 0.0)  # 8% of it are the door's
     choice = auto.Choice([hm.KAnonymity(2)], None, 0.0, limit, {})
     auto.try_methods(Tuples.of(people()), choice, search)
     # 25 for five; 23 are left for four, 17 for three, 12 for two, 5 for the last.
@@ -143,7 +141,7 @@ def test_no_combination_is_evaluated_twice_between_two_looks(monkeypatch, looks,
     monkeypatch.setattr(RecodingProblem, "evaluate", counted)
     problem = task(people())
     if search == "local":
-        local.solve(problem, seed=None, time_limit=float(looks))
+        local.find_steps(problem, seed=None, time_limit=float(looks))
     else:
         getattr(optimal, search)(problem, deadline=float(looks))
     late = [look for look in seen if look > looks]

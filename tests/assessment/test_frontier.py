@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 import halfmask as hm
-from halfmask.assessment.points import Frontier, Point, mark_best, utility_of
-from halfmask.assessment.settings import Setting, at_least
+from halfmask.assessment.frontier_points import Frontier, Point, mark_best, utility_of
+from halfmask.assessment.frontier_settings import Setting, at_least
 from halfmask.errors import InputError
 from halfmask.sample import write
 
@@ -333,7 +333,7 @@ def test_methods_and_budgets_stand_in_one_frontier(tmp_path):
 
 def test_figures_of_private_tables_are_means_over_draws(monkeypatch):
     from halfmask.assessment import frontier
-    from halfmask.assessment.points import PointFigures
+    from halfmask.assessment.frontier_points import PointFigures
 
     seen = iter([(0.1, 0.5, None), (0.2, 0.5, -0.2), (0.6, 0.5, 0.4)])
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import halfmask as hm
-from halfmask.assessment.settings import sort_tuples
+from halfmask.assessment.frontier_settings import sort_tuples
 from halfmask.sample import write
 from halfmask.table.tuples import Tuples
 

@@ -16,10 +16,10 @@ from halfmask.cli.compare import show_comparison
 from halfmask.report.page import render_page
 
 MODULE = """
-from halfmask.assessment.measure import Finding, Measure, register
+from halfmask.assessment.measure import Finding, Measure, register_measures
 from halfmask.metrics.estimate import Estimate
 
-register(
+register_measures(
     "{verb}",
     Measure(
         "letters",

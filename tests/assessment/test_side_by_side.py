@@ -9,7 +9,7 @@ import pytest
 from tests.assessment.test_compare import original, published
 
 import halfmask as hm
-from halfmask.assessment.side_by_side import Condition
+from halfmask.assessment.side_by_side import FigureBound
 from halfmask.errors import InputError
 from halfmask.report.discrimination import label_tables
 
@@ -93,7 +93,7 @@ def test_conditions_that_were_required_before_stay():
 @pytest.mark.parametrize("text", ["x>=1<=2", "loss >= 0.1 <= 0.2", "loss<=0.2>=.1", "a<=1<=2"])
 def test_a_condition_states_one_bound(text):
     with pytest.raises(InputError, match="states two bounds"):
-        Condition.of(text)
+        FigureBound.of(text)
 
 
 def test_what_is_not_known_keeps_no_bound():
@@ -116,7 +116,7 @@ def test_the_whole_interval_must_keep_a_bound():
 @pytest.mark.parametrize("text", ["loss", "loss<0.1", "<=0.1", "loss<=much", "loss<=nan", "a<=inf"])
 def test_a_condition_that_cannot_be_read_is_refused(text):
     with pytest.raises(InputError, match="cannot be read: write a figure"):
-        Condition.of(text)
+        FigureBound.of(text)
 
 
 def test_a_condition_on_no_figure_lists_the_figures():
@@ -125,7 +125,7 @@ def test_a_condition_on_no_figure_lists_the_figures():
 
 
 def test_a_name_may_hold_a_sign():
-    assert Condition.of("needs.a<=b>=0.5") == Condition("needs.a<=b", ">=", 0.5)
+    assert FigureBound.of("needs.a<=b>=0.5") == FigureBound("needs.a<=b", ">=", 0.5)
 
 
 def test_labels_of_several_releases_stand_in_one_table(tmp_path):

@@ -13,7 +13,7 @@ from sqlglot import exp
 import halfmask as hm
 from halfmask.query.planning.conditions import NATURES
 from halfmask.query.run import Session
-from halfmask.query.total.rows import _RULES
+from halfmask.query.total_form.rows import _RULES
 
 G = "GUARANTEE k = 5"
 SCHEMA: dict[str, Any] = {

@@ -19,10 +19,9 @@ import pytest
 from effort import THOROUGH
 
 import halfmask as hm
-from halfmask.query import program
+from halfmask.query import integer_program
 from halfmask.query import semantics as complete
-from halfmask.query.collect import collect, groups_of
-from halfmask.query.groups import DROPPED, Groups
+from halfmask.query.groups import DROPPED, Groups, collect, groups_of
 from halfmask.query.run import Session
 from halfmask.query.semantics import choose_levels, publish_groups
 
@@ -249,13 +248,13 @@ def test_what_happens_elsewhere_does_not_change_a_part() -> None:
 
 def test_the_effort_bounds_the_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = []
-    run = program._Model.run
+    run = integer_program._Model.run
 
-    def watched(self: program._Model, limit: int, effort: float | None) -> object:
+    def watched(self: integer_program._Model, limit: int, effort: float | None) -> object:
         sizes.append(self.rows.entries)
         return run(self, limit, effort)
 
-    monkeypatch.setattr(program._Model, "run", watched)
+    monkeypatch.setattr(integer_program._Model, "run", watched)
     complete.choose_complete(hard(), effort=0.03)
     assert max(sizes) <= 30
     complete.choose_complete(hard(), effort=3)

@@ -13,8 +13,7 @@ import halfmask as hm
 from halfmask.engines.reference import Reference
 from halfmask.query.parse import parse
 from halfmask.query.planning.noise import plan_noise
-from halfmask.query.private.answer import NoiseTerms, prepare_noise
-from halfmask.query.private.totals import collect_totals
+from halfmask.query.private.answer import NoiseTerms, collect_totals, prepare_noise
 from halfmask.query.run import Session
 
 SCHEMA = hm.Schema.from_dict(

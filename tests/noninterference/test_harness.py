@@ -26,10 +26,10 @@ from planted import change_planted, make_world
 from questions import Grammar
 
 from halfmask.engines.duckdb.engine import DuckDB, _database
-from halfmask.query import aggregate, final, run
-from halfmask.query.collect import collect
+from halfmask.query import aggregate, answer_columns, run
+from halfmask.query.groups import collect
 from halfmask.query.planning import demands
-from halfmask.query.total import conversions, rows
+from halfmask.query.total_form import conversions, rows
 from halfmask.release.doors import answer
 from halfmask.release.doors import answer as watched
 
@@ -305,7 +305,7 @@ def test_a_conditional_figure_of_few_people_is_found(monkeypatch: pytest.MonkeyP
     def look_away(*_: object) -> None:
         return None
 
-    monkeypatch.setattr(final, "_large_enough", all_show)
+    monkeypatch.setattr(answer_columns, "_large_enough", all_show)
     monkeypatch.setattr(answer, "_check_conditions", look_away)
     count = Count()
     compare_parts(800, 12, count=count)

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 import halfmask as hm
 from halfmask.errors import LedgerError
-from halfmask.query.collect import collect
+from halfmask.query.groups import collect
 from halfmask.query.history.differences import Atom, isolates
 from halfmask.query.history.support import support_of
 from halfmask.query.run import Session

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import halfmask as hm
 from halfmask.errors import InternalError
-from halfmask.query import final as figures
+from halfmask.query import answer_columns as figures
 from halfmask.query.run import Session
 
 COLUMNS = {"g": "quasi", "a": "sensitive", "b": "sensitive", "f": "sensitive", "w": "sensitive"}

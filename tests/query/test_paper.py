@@ -9,7 +9,7 @@ import pytest
 from adult import TREES, adult_rows
 
 import halfmask as hm
-from halfmask.query.collect import collect
+from halfmask.query.groups import collect
 from halfmask.query.run import Session
 from halfmask.query.semantics import choose_levels, publish_groups
 from halfmask.table.hierarchies import Tree

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import halfmask as hm
-from halfmask.query.collect import collect
+from halfmask.query.groups import collect
 from halfmask.query.run import Session
 from halfmask.query.semantics import choose_levels, publish_groups
 

@@ -10,7 +10,7 @@ import pytest
 
 import halfmask as hm
 from halfmask.dp import BudgetLedger, Pure
-from halfmask.query.private import totals
+from halfmask.query.private import answer as private_answer
 
 SCHEMA = {
     "table": {"person": "id"},
@@ -54,7 +54,7 @@ def test_views_are_those_of_the_receipt_and_errors_those_of_the_answer() -> None
 
 
 def test_nothing_is_read_or_spent(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(totals, "collect_totals", None)
+    monkeypatch.setattr(private_answer, "collect_totals", None)
     text = str(hm.explain(hm.read(PEOPLE, SCHEMA), f"EXPLAIN {SQL}"))
     assert "Promise: epsilon = 2; nothing is spent yet" in text
     with pytest.raises(hm.errors.QueryError, match="EXPLAIN asks for the plan only"):

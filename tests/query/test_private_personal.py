@@ -17,8 +17,7 @@ from halfmask.dp.views import ExactCounts, Question
 from halfmask.engines.duckdb.engine import DuckDB
 from halfmask.engines.postgres import Postgres
 from halfmask.engines.reference import Reference
-from halfmask.query.private.answer import NoiseTerms, prepare_noise
-from halfmask.query.private.totals import collect_totals
+from halfmask.query.private.answer import NoiseTerms, collect_totals, prepare_noise
 from halfmask.query.run import Session
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from noise import repeatable
 import halfmask as hm
 from halfmask.dp import Approximate, BudgetLedger, Pure
 from halfmask.dp.mechanisms import DiscreteLaplace
-from halfmask.query.private import totals
+from halfmask.query.private import answer as private_answer
 from halfmask.query.private.answer import NoiseTerms, prepare_noise
 from halfmask.query.run import Session
 
@@ -194,12 +194,12 @@ def test_spent_first_and_refused_when_spent(tmp_path, monkeypatch) -> None:
         raise RuntimeError("the engine died")
 
     with monkeypatch.context() as patch:
-        patch.setattr(totals, "_cells", broken)
+        patch.setattr(private_answer, "_cells", broken)
         with pytest.raises(RuntimeError):
             ask(sql, ledger=ledger)
     assert ledger.spent() == Pure("0.6")
     read = []
-    monkeypatch.setattr(totals, "_cells", lambda *_: read.append(1))
+    monkeypatch.setattr(private_answer, "_cells", lambda *_: read.append(1))
     with pytest.raises(hm.errors.BudgetExceededError, match=r"missing epsilon = 0\.2"):
         ask(sql, ledger=ledger)
     assert not read
@@ -340,7 +340,7 @@ def test_no_value_of_a_cell_in_words() -> None:
             domains={},
             rows_per_person=1,
         )
-        assert "secret" not in repr(totals.collect_totals(plan, session.engine))
+        assert "secret" not in repr(private_answer.collect_totals(plan, session.engine))
 
 
 @pytest.mark.parametrize(

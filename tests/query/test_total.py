@@ -19,7 +19,7 @@ from halfmask.engines.reference import Reference
 from halfmask.query.parse import parse
 from halfmask.query.planning.guarantee import plan_guarantee
 from halfmask.query.planning.noise import plan_noise
-from halfmask.query.private.totals import collect_totals
+from halfmask.query.private.answer import collect_totals
 from halfmask.query.run import Session
 
 BIG = 2**63 - 1

@@ -13,8 +13,8 @@ import pytest
 import halfmask as hm
 from halfmask.errors import InternalError, PrivacyError
 from halfmask.query.aggregate import aggregate
-from halfmask.query.collect import collect
-from halfmask.query.final import Figures
+from halfmask.query.answer_columns import Figures
+from halfmask.query.groups import collect
 from halfmask.query.run import Session, candidate_of
 from halfmask.query.semantics import LevelChoice, choose_levels, publish_groups
 from halfmask.release import seal

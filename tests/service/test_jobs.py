@@ -9,7 +9,7 @@ import pytest
 from serving import CANARY, PEOPLE
 
 from halfmask.errors import BusyError, MissingError
-from halfmask.service import steps
+from halfmask.service import verbs
 from halfmask.service.jobs import KEPT, Jobs, run_job
 
 
@@ -23,7 +23,7 @@ def held(opened, monkeypatch):
         assert go.wait(20)
         return {"ok": True, "verb": "assess"}
 
-    monkeypatch.setattr(steps, "assess", slow)
+    monkeypatch.setattr(verbs, "assess", slow)
     return opened, begun, go
 
 
@@ -79,7 +79,7 @@ def test_a_defect_tells_its_place_and_no_value(opened, monkeypatch, caplog, capf
     def fails(loaded, **given):
         raise error
 
-    monkeypatch.setattr(steps, "assess", fails)
+    monkeypatch.setattr(verbs, "assess", fails)
     monkeypatch.setenv("HALFMASK_DEBUG", "1")
     with caplog.at_level(logging.DEBUG):
         failed = opened.run("POST", "/api/assess", json={})
@@ -93,7 +93,7 @@ def test_a_defect_outside_a_job_tells_no_more(opened, monkeypatch, caplog, capfd
     def fails(table_facts):
         raise ValueError(CANARY)
 
-    monkeypatch.setattr(steps, "describe_table", fails)
+    monkeypatch.setattr(verbs, "describe_table", fails)
     with caplog.at_level(logging.DEBUG):
         reply = opened.call("GET", "/api/schema")
     assert reply.status_code == 500

@@ -10,7 +10,7 @@ from serving import PEOPLE
 
 from halfmask.errors import SchemaError
 from halfmask.sample import write
-from halfmask.service.steps import LoadedTable
+from halfmask.service.verbs import LoadedTable
 from halfmask.service.workspace import Workspace, changed_schema
 from halfmask.table.schema import Schema
 

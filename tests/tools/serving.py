@@ -23,7 +23,7 @@ from halfmask.failure import Failure
 from halfmask.service.app import make_app
 from halfmask.service.guard import TOKEN, RequestRules
 from halfmask.service.jobs import Jobs, StepRunner
-from halfmask.service.steps import LoadedTable
+from halfmask.service.verbs import LoadedTable
 from halfmask.service.worker import perform
 from halfmask.service.workspace import Workspace
 

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ColumnLabels:
+class GroupLabels:
     """The labels of one column per group of rows, and what they stand for.
 
     Attributes:
@@ -66,7 +66,7 @@ class ColumnLabels:
     meaning: dict[str, NDArray[np.int64]]
 
     def __repr__(self) -> str:
-        return f"ColumnLabels({len(self.meaning)} labels)"
+        return f"GroupLabels({len(self.meaning)} labels)"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,7 +104,7 @@ def label_groups(
     groups: NDArray[np.int32],
     method: str,
     link: LinkRule = "count",
-) -> dict[str, ColumnLabels]:
+) -> dict[str, GroupLabels]:
     """The labels that each group of rows gets in each column."""
     melted = found.melted
     if method == "cocluster-mode":
@@ -128,7 +128,7 @@ def label_groups(
             _supplied_label(table, column, s) if supplied else _set_label(column, s) for s in sets
         ]
         labels = [pairs[p][0] for p in place.reshape(-1)]
-        out[column.name] = ColumnLabels(labels, dict(pairs))
+        out[column.name] = GroupLabels(labels, dict(pairs))
     return out
 
 
@@ -234,7 +234,7 @@ class LabeledGroups:
 
     kept: NDArray[np.int64]
     groups: NDArray[np.int32]
-    published: Mapping[str, ColumnLabels]
+    published: Mapping[str, GroupLabels]
 
     def __repr__(self) -> str:
         return f"LabeledGroups({len(self.kept):,} rows)"
@@ -411,7 +411,7 @@ def _unsatisfiable(verdicts: Sequence[Verdict]) -> UnsatisfiableError:
     )
 
 
-def _classes(published: Mapping[str, ColumnLabels]) -> NDArray[np.int64]:
+def _classes(published: Mapping[str, GroupLabels]) -> NDArray[np.int64]:
     """The class of each group: groups with the same labels in all columns are one class."""
     names: dict[tuple[str, ...], int] = {}
     tuples = zip(*(column.labels for column in published.values()), strict=True)

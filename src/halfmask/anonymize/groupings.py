@@ -1,12 +1,9 @@
 """Classes at any levels, each computed from a finer grouping that is already known.
 
 Levels are raised column by column in a fixed order, many-valued columns first, and what lies on the
-way is kept: a new node then costs one pass over a grouping that is hardly larger than itself.
-
-Classes at any levels for several searches on one table.
-
-Other settings look at much the same levels, so that what was grouped is remembered, and new levels
-are reached in one pass from the smallest known grouping that is finer.
+way is kept: a new node then costs one pass over a grouping that is hardly larger than itself. Where
+several searches look at much the same levels of one table, all that was grouped is shared, and new
+levels are reached from the smallest known grouping that is finer.
 """
 
 from __future__ import annotations

@@ -339,7 +339,7 @@ class _Block:
     tuples: NDArray[np.int64]
 
 
-def solve(problem: RecodingProblem, *, seed: int | None, time_limit: float | None) -> Solution:  # noqa: ARG001
+def find_steps(problem: RecodingProblem, *, seed: int | None, time_limit: float | None) -> Solution:  # noqa: ARG001
     """Return a decision list that loses less than any single combination of levels."""
     _require(problem)
     deadline = None if time_limit is None else time.monotonic() + time_limit

@@ -344,7 +344,12 @@ ENUMERABLE = 5_000_000  # lattices up to this many nodes are listed in memory
 PATIENCE = 60.0  # seconds given to a larger lattice where no time limit is stated
 
 
-def solve(problem: RecodingProblem, *, seed: int | None, time_limit: float | None) -> Solution:  # noqa: ARG001
+def find_levels(
+    problem: RecodingProblem,
+    *,
+    seed: int | None,  # noqa: ARG001 - all searches are called alike
+    time_limit: float | None,
+) -> Solution:
     """Return one step for all tuples; suppressed are the classes that fail."""
     found = search_lattice(problem, time_limit=time_limit)
     size = len(problem.groupings.tuples)

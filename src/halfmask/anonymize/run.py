@@ -5,26 +5,25 @@ from __future__ import annotations
 import math
 import time
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halfmask.anonymize import local, optimal
-from halfmask.anonymize.auto import AUTO, Choice, try_methods
-from halfmask.anonymize.clock import Clock
-from halfmask.anonymize.entries import (
-    DIVISIONS,
-    require_metric_above,
-    state_floors,
-    why_collected,
-)
-from halfmask.anonymize.fixpoint import search_until_stable
+from halfmask.anonymize.auto import AUTO, Choice, Clock, try_methods
 from halfmask.anonymize.partition.methods import LINKS
 from halfmask.anonymize.partition.run import METHODS as PARTITIONS
 from halfmask.anonymize.partition.run import OPTIONS, Settings
 from halfmask.anonymize.partition.run import divide_rows as divided
 from halfmask.anonymize.problem import RecodingProblem, unsatisfiable
+from halfmask.anonymize.search import (
+    DIVISIONS,
+    require_metric_above,
+    search_until_stable,
+    state_floors,
+    why_collected,
+)
 from halfmask.engines.counting.tuples import MOST
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.metrics.cost import METRICS, CellMetric, ClassMetric, metric_named
@@ -67,12 +66,27 @@ if TYPE_CHECKING:
 
 # Methods that find levels, one line each; those that divide the rows into classes stand in
 # ``halfmask.anonymize.partition.run``.
-RECODINGS = {"optimal": optimal.solve, "local": local.solve}
+RECODINGS = {"optimal": optimal.find_levels, "local": local.find_steps}
 # Labels of a perturbing method may be false for some rows.
 PERTURBING = ("cocluster", "cocluster-sets", "cocluster-mode")
 CONFIDENTIAL = "confidential"  # the one that keeps a promise about how classes are chosen
 METHODS = (AUTO, *RECODINGS, *PARTITIONS, *PERTURBING, CONFIDENTIAL)
 _EFFORT = ("suppression", "seed", "time_limit")
+
+
+@dataclass(frozen=True, slots=True)
+class RecodingWish:
+    """What is asked of a release beside its promises; ``anonymize`` explains each."""
+
+    method: str
+    suppression: float
+    metric: str | Metric | None
+    seed: int | None
+    time_limit: float | None
+    demands: DemandsChoice
+    previous: object
+    pseudonym: object
+    options: dict[str, Any]
 
 
 def anonymize(
@@ -170,41 +184,48 @@ def anonymize(
             )
         else:
             rows = Tuples.of(with_policies(require_table(table), policies), note=reason)
-        settings = {
-            "method": method, "suppression": suppression, "metric": metric, "seed": seed,
-            "time_limit": time_limit, "demands": demands, "previous": previous,
-            "pseudonym": pseudonym, "began": began,
-        }  # fmt: skip
-        return _release(rows, models, settings, options)
+        wish = RecodingWish(
+            method, suppression, metric, seed, time_limit, demands, previous, pseudonym, options
+        )
+        return _release(rows, models, wish, began)
 
 
 def _release(
-    rows: Tuples, models: Sequence[Model], given: dict[str, Any], options: dict[str, Any]
+    rows: Tuples, models: Sequence[Model], wish: RecodingWish, began: tuple[float, float]
 ) -> Release:
     """The release of entries that stand for rows, wherever these are."""
-    method, suppression, metric = given["method"], given["suppression"], given["metric"]
-    seed, time_limit, demands = given["seed"], given["time_limit"], given["demands"]
-    previous, pseudonym, began = given["previous"], given["pseudonym"], given["began"]
     table = rows.table
-    refuse_contradiction(models, demands)
-    state_demands(rows, demands)  # refuses before the search what the door would refuse after it
-    if demands == "keep":
+    refuse_contradiction(models, wish.demands)
+    state_demands(rows, wish.demands)  # refuses before the search what the door would refuse after
+    if wish.demands == "keep":
         models = with_demanded_models(table, models)
-    if previous is not None and pseudonym is not None:
-        raise ParameterError("pseudonym", "***", "none with previous: a series has its own ledger")
-    if previous is not None:
-        if suppression:
-            raise ParameterError("suppression", suppression, "0 with previous=")
-        return _continue(table, models, previous, (method, metric), {**options, "demands": demands})
-    key = None if pseudonym is None else _key(table, pseudonym)
-    _require(table if rows.origin is None else rows.origin, method, suppression, seed, time_limit)
-    _refuse_options(method, options)
-    unmet = options.get("on_infeasible", "error")
-    if method == AUTO and seed is None:
-        seed = 0  # else what loses least would be luck
+    if wish.previous is not None:
+        return _continue(table, models, wish)
+    key = None if wish.pseudonym is None else _key(table, wish.pseudonym)
+    _require(table if rows.origin is None else rows.origin, wish)
+    _refuse_options(wish.method, wish.options)
+    cells = len(table) * len(table.schema.quasi)
+    clock = None if wish.time_limit is None else Clock(wish.time_limit, cells, *began)
+    found, tried = _find(rows, models, wish, clock)
+    parameters = dict(found.parameters)
+    if "time_limit" in parameters:
+        parameters["time_limit"] = wish.time_limit
+    notes = (*found.notes, *((rows.note,) if rows.note else ()))
+    made = replace(
+        found, demands=wish.demands, tried=tried, parameters=parameters, pseudonym=key, notes=notes
+    )
+    return seal(made)
+
+
+def _find(
+    rows: Tuples, models: Sequence[Model], wish: RecodingWish, clock: Clock | None
+) -> tuple[Candidate, tuple[Attempt, ...]]:
+    """The candidate of the method, or of the one that loses least, and what was tried."""
+    # Without a seed, what loses least would be luck.
+    seed = 0 if wish.method == AUTO and wish.seed is None else wish.seed
 
     def run(name: str, limit: float | None) -> Candidate:
-        own = options if method != AUTO else _fitting(name, options)
+        own = wish.options if wish.method != AUTO else _fitting(name, wish.options)
         end = math.inf if limit is None else time.monotonic() + limit
 
         def left() -> float | None:
@@ -212,26 +233,22 @@ def _release(
 
         def search(entries: Tuples, share: float | Fraction) -> Candidate:
             effort = {"suppression": share, "seed": seed, "time_limit": left}
-            return _search(entries, models, name, metric, {**effort, **own})
+            return _search(entries, models, name, wish.metric, {**effort, **own})
 
         return search_until_stable(
-            rows, models, search, suppression=suppression, unmet=unmet, remedy=_remedy(method, rows)
+            rows,
+            models,
+            search,
+            suppression=wish.suppression,
+            unmet=wish.options.get("on_infeasible", "error"),
+            remedy=_remedy(wish.method, rows),
         )
 
-    tried: tuple[Attempt, ...] = ()
-    cells = len(table) * len(table.schema.quasi)
-    clock = None if time_limit is None else Clock(time_limit, cells, *began)
-    if method != AUTO:
-        found = run(method, None)
-    else:
-        choice = Choice(models, metric, suppression, clock, options)
-        found, tried = try_methods(rows, choice, run)
-    parameters = dict(found.parameters)
-    if "time_limit" in parameters:
-        parameters["time_limit"] = time_limit
-    notes = (*found.notes, *((rows.note,) if rows.note else ()))
-    made = replace(found, demands=demands, tried=tried, parameters=parameters, pseudonym=key)
-    return seal(replace(made, notes=notes))
+    if wish.method != AUTO:
+        return run(wish.method, None), ()
+    return try_methods(
+        rows, Choice(models, wish.metric, wish.suppression, clock, wish.options), run
+    )
 
 
 def _unfolded(method: str, pseudonym: object) -> str | None:
@@ -342,19 +359,19 @@ def _refuse_options(method: str, options: dict[str, Any]) -> None:
         )
 
 
-def _continue(
-    table: Table,
-    models: Sequence[Model],
-    previous: object,
-    named: tuple[str, str | Metric | None],
-    given: dict[str, Any],
-) -> Release:
+def _continue(table: Table, models: Sequence[Model], wish: RecodingWish) -> Release:
     """The next release of a series."""
+    if wish.pseudonym is not None:
+        raise ParameterError("pseudonym", "***", "none with previous: a series has its own ledger")
+    if wish.suppression:
+        raise ParameterError("suppression", wish.suppression, "0 with previous=")
+    if (wish.method, wish.metric) not in ((AUTO, None), ("m-invariance", None)):
+        raise ParameterError("method", wish.method, "none with previous=, and no metric")
     from halfmask.series.invariance import publish_series  # loads the ledger and the door of series
 
-    if named not in ((AUTO, None), ("m-invariance", None)):
-        raise ParameterError("method", named[0], "none with previous=, and no metric")
-    return publish_series(table, models, previous, **given)  # type: ignore[arg-type]  # read by the ledger
+    given: dict[str, Any] = {**wish.options, "demands": wish.demands}
+    # The ledger reads what ``previous`` is.
+    return publish_series(table, models, wish.previous, **given)  # type: ignore[arg-type]
 
 
 def _perturb(
@@ -459,15 +476,13 @@ def _metric(metric: Metric) -> Metric:
     return metric
 
 
-def _require(
-    table: Table, method: str, suppression: float, seed: int | None, time_limit: float | None
-) -> None:
-    known = list(METHODS)
-    if method not in known:
-        raise ParameterError("method", method, "one of " + ", ".join(known))
-    require_number("suppression", suppression, 0, 1)
-    if seed is not None:
-        require_whole("seed", seed, 0)
-    if time_limit is not None:
-        require_number("time_limit", time_limit, 0, open_low=True)
-    published_columns(table)  # else the search would run in vain
+def _require(table: Table, wish: RecodingWish) -> None:
+    """Refuse what would make the search run in vain."""
+    if wish.method not in METHODS:
+        raise ParameterError("method", wish.method, "one of " + ", ".join(METHODS))
+    require_number("suppression", wish.suppression, 0, 1)
+    if wish.seed is not None:
+        require_whole("seed", wish.seed, 0)
+    if wish.time_limit is not None:
+        require_number("time_limit", wish.time_limit, 0, open_low=True)
+    published_columns(table)

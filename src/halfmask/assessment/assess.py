@@ -5,22 +5,16 @@ All figures but the population estimates are counted on all rows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from halfmask.assessment.measure import Measure, MeasureResults
-from halfmask.assessment.settings import (
-    known_fraction,
-    require_everybody,
-    require_fraction,
-    require_limit,
-    require_weights_within,
-)
+from halfmask.assessment.measure import Measure, MeasureResults, require_limit
+from halfmask.assessment.sampling import Sampling
 from halfmask.engines.counting.tuples import count_tuples
-from halfmask.engines.read import as_rows, as_table
+from halfmask.engines.read import as_table
 from halfmask.errors import InputError
 from halfmask.metrics.discrimination.column_sets import rank_tuples
 from halfmask.metrics.discrimination.rate import inflation
@@ -37,10 +31,8 @@ from halfmask.metrics.walk import affordable_size
 from halfmask.models.verdict import require_whole
 from halfmask.release.document import level_words
 from halfmask.release.record import recorded_risk
-from halfmask.table.classes import distinct_classes
 from halfmask.table.document import Result
 from halfmask.table.values import HINT, are_comma_numbers, is_text
-from halfmask.table.weights import widen
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -89,8 +81,7 @@ class Assessment(MeasureResults):
 class Options:
     """What is assessed by; the attributes are explained where ``assess`` takes them."""
 
-    population: Table | None = None
-    fraction: float | None = None
+    sampling: Sampling = field(default_factory=Sampling)
     size: int = 3
     k: int = 5
     limit: float = LIMIT
@@ -106,22 +97,12 @@ class AssessmentCase:
     @cached_property
     def table(self) -> Table:
         """The table, with the values of the population among those of its hierarchies."""
-        table, population = self.held.table, self.options.population
-        return table if population is None else widen(table, population, table.schema.quasi)
+        return self.options.sampling.widened(self.held.table)
 
     @cached_property
     def grouped(self) -> tuple[Classes, NDArray[np.int32]]:
         """The classes of the table and its population, and the class of each row."""
-        schema, population = self.table.schema, self.options.population
-        held = replace(self.held, table=self.table)
-        found = distinct_classes(
-            held, schema.quasi, columns=schema.sensitive, population=population
-        )
-        if population is not None:
-            require_everybody(found[0], len(population))
-        if self.held.weights is not None:
-            require_weights_within(self.held.weights, population, self.options.fraction)
-        return found
+        return self.options.sampling.classes_of(self.held, self.held.table.schema.sensitive)
 
     @cached_property
     def classes(self) -> Classes:
@@ -148,7 +129,7 @@ class AssessmentCase:
     def recorded(self) -> RecordedRisk | None:
         """The risk that a release file says was counted by people, if it is about these rows."""
         schema = self.held.table.schema
-        if schema.person is not None or self.options.population is not None:
+        if schema.person is not None or self.population is not None:
             return None
         mean = len(self.classes) / self.places
         return recorded_risk(schema, schema.quasi, least=self.counted.smallest, mean=mean)
@@ -169,7 +150,7 @@ class AssessmentCase:
     @cached_property
     def population(self) -> Table | None:
         """Everybody, if that is known."""
-        return self.options.population
+        return self.options.sampling.population
 
     @cached_property
     def survey(self) -> SurveyRisk | None:
@@ -181,8 +162,7 @@ class AssessmentCase:
     @cached_property
     def fraction(self) -> float | None:
         """The share of the population that is in the table, as stated or as it follows."""
-        how = self.options
-        return known_fraction(how.fraction, self.grouped[0], how.population, self.held.weights)
+        return self.options.sampling.known_fraction(self.grouped[0], self.held.weights)
 
     @cached_property
     def size(self) -> int:
@@ -323,7 +303,7 @@ def _record_notes(case: AssessmentCase) -> tuple[str, ...]:
     if found is not None:
         same = (found.smallest, found.mean_risk) == (counted.smallest, counted.marketer)
         return () if same else (found.words,)
-    if not schema.release or schema.person is not None or case.options.population is not None:
+    if not schema.release or schema.person is not None or case.population is not None:
         return ()
     return (
         "The record of this release is not about its rows as they stand here: rows were counted, "
@@ -433,14 +413,12 @@ def assess(
         1
     """
     require_limit(limit)
-    require_fraction(fraction)
+    sampling = Sampling.of(population, fraction)
     require_whole("size", size, 1)
     require_whole("k", k, 1)
     rows = as_table(table)
-    if weights is None and population is None and fraction is None:
-        weights = rows.schema.weight
-    everybody = None if population is None else as_rows(population)
-    case = assessment_case(rows, Options(everybody, fraction, size, k, limit), weights)
+    options = Options(sampling, size, k, limit)
+    case = assessment_case(rows, options, sampling.weight_column(rows, weights))
     return Assessment.of("assess", ASSESSED, case, assessment_notes(case))
 
 

@@ -6,21 +6,27 @@ It works for generalized, suppressed, perturbed and synthetic rows alike; see
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypedDict, TypeGuard, Unpack, overload
 
 from halfmask.assessment.comparison import (
     COMPARED,
+    ComparedTables,
     Comparison,
     ComparisonCase,
 )
-from halfmask.assessment.options import ComparedTables, ComparisonOptions, ComparisonSettings
-from halfmask.assessment.side_by_side import Condition, SideBySide
+from halfmask.assessment.measure import require_limit
+from halfmask.assessment.side_by_side import FigureBound, SideBySide
 from halfmask.engines.counting.tuples import count_tuples
 from halfmask.engines.read import as_table, read
-from halfmask.errors import InputError
-from halfmask.metrics.sides import MISSING, ReleasedRows, star_suppressed
+from halfmask.errors import InputError, ParameterError
+from halfmask.metrics.discrimination.need import Need, stated_needs
+from halfmask.metrics.discrimination.partition import stated_partitions
+from halfmask.metrics.risk.attack import LIMIT
+from halfmask.metrics.sides import MISSING, ReleasedRows, require_word, star_suppressed
+from halfmask.metrics.utility.queries import columns_named, statements
 from halfmask.metrics.utility.summary import require_weights
+from halfmask.models.verdict import require_whole
 from halfmask.release.record import recorded_blanks
 from halfmask.table.demands import without_policies
 from halfmask.table.files.rows import normalize
@@ -34,6 +40,81 @@ if TYPE_CHECKING:
     from os import PathLike
 
     Given = Table | ReleasedRows | str | PathLike[str]
+
+
+class ComparisonSettings(TypedDict, total=False):
+    """How two tables are compared; ``compare`` explains each."""
+
+    suppressed: str | None
+    same_order: bool
+    targets: Sequence[str] | str | None
+    needs: Sequence[Need] | str | PathLike[str]
+    partition: object
+    values: bool
+    queries: str | PathLike[str] | None
+    weights: str | None
+    learn: bool | None
+    attacks: int
+    seed: int
+    limit: float
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonOptions:
+    """How it is compared, read and checked; ``compare`` explains each."""
+
+    suppressed: str | None = None
+    same_order: bool = False
+    targets: tuple[str, ...] | None = None
+    needs: tuple[Need, ...] = ()
+    partition: Mapping[str, object] = field(default_factory=dict)
+    values: bool = False
+    queries: tuple[str, ...] = ()
+    weights: str | None = None
+    learn: bool | None = None
+    attacks: int = 500
+    seed: int = 0
+    limit: float = LIMIT
+
+    @classmethod
+    def of(cls, settings: Mapping[str, object]) -> ComparisonOptions:
+        """Read settings.
+
+        Raises:
+            ParameterError: there is no such setting, or it cannot be so.
+        """
+        given: dict[str, Any] = dict(settings)
+        for name in given:
+            if name not in cls.__slots__:
+                raise ParameterError(name, given[name], f"one of {', '.join(cls.__slots__)}")
+        targets = given.get("targets")
+        if targets is not None:
+            given["targets"] = (targets,) if isinstance(targets, str) else tuple(targets)
+        queries = given.get("queries")
+        given["queries"] = () if queries is None else tuple(statements(queries))
+        given["needs"] = tuple(stated_needs(given.get("needs", ())))
+        given["partition"] = stated_partitions(given.get("partition"))
+        found = cls(**given)
+        found.require()
+        return found
+
+    def require(self) -> None:
+        """Refuse what cannot be."""
+        require_whole("attacks", self.attacks, 1)
+        require_whole("seed", self.seed, 0)
+        require_limit(self.limit)
+        require_word(self.suppressed)
+        if not all(isinstance(wish, Need) for wish in self.needs):
+            raise InputError(
+                "A need is written as Need(target, keys): what is to be learned from what."
+            )
+
+    @property
+    def named(self) -> list[str]:
+        """The columns that are named, so that they count whatever their role."""
+        wanted = [name for one in self.needs for name in (one.target, *one.keys)]
+        weights = [] if self.weights is None else [self.weights]
+        return [*columns_named(self.queries), *(self.targets or ()), *wanted, *weights]
 
 
 def read_tables(
@@ -276,7 +357,7 @@ def compare_releases(
     releases: Mapping[str, Given],
     others: TablesBeside,
     options: ComparisonOptions,
-    conditions: Sequence[Condition] = (),
+    conditions: Sequence[FigureBound] = (),
 ) -> SideBySide:
     """Compare several releases, by name, with one original, which is read once."""
     table = as_table(original)

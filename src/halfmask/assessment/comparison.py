@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from halfmask.assessment import comparison_findings as findings
 from halfmask.assessment.measure import Measure, MeasureResults
-from halfmask.assessment.readings import (
-    worse_criteria,
-    worse_differencing,
-    worse_estimate,
-    worse_linkage,
-    worse_membership,
-)
 from halfmask.metrics.discrimination.label_rates import label_rates
 from halfmask.metrics.discrimination.need import need_met
 from halfmask.metrics.discrimination.release_rates import (
@@ -25,7 +18,7 @@ from halfmask.metrics.discrimination.release_rates import (
 )
 from halfmask.metrics.partition_measures import published_measures
 from halfmask.metrics.risk.attack import targets as whom
-from halfmask.metrics.risk.criteria import doubts_about
+from halfmask.metrics.risk.criteria import doubts_about, try_criteria
 from halfmask.metrics.risk.disclosure import disclosure, minimality
 from halfmask.metrics.risk.inference import membership
 from halfmask.metrics.risk.linkage import (
@@ -61,16 +54,19 @@ from halfmask.table.table import Table
 from halfmask.table.tuples import Tuples
 
 if TYPE_CHECKING:
-    from halfmask.assessment.options import ComparedTables, ComparisonOptions
+    from collections.abc import Iterable, Mapping
+
+    from halfmask.assessment.compare import ComparisonOptions
     from halfmask.metrics.discrimination.label_rates import LabelRate
     from halfmask.metrics.discrimination.release_rates import ReleaseRates
     from halfmask.metrics.estimate import Estimate
-    from halfmask.metrics.risk.attack import Doubts, Targets
+    from halfmask.metrics.risk.attack import AttackOutcome, Doubts, Targets
     from halfmask.metrics.risk.differencing import Differencing
     from halfmask.metrics.risk.disclosure import Disclosure
+    from halfmask.metrics.risk.inference import Membership
     from halfmask.metrics.risk.linkage import Linkage
     from halfmask.metrics.risk.reidentification import RecordedRisk, Reidentification
-    from halfmask.metrics.sides import Sides
+    from halfmask.metrics.sides import ReleasedRows, Sides
     from halfmask.metrics.utility.prediction import Prediction, Regression
     from halfmask.metrics.utility.queries import CountingQueries, QueryDeviation
     from halfmask.metrics.utility.tables import GeneralizedColumn
@@ -102,6 +98,27 @@ class PeopleFound(Result):
     found: float
     highest: float
     uncovered: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ComparedTables:
+    """What is compared.
+
+    Attributes:
+        original: the rows or tuples it was made from.
+        release: its rows or tuples; ``earlier`` another release, ``control`` other people.
+        weaker: a release under a weaker promise.
+        notes: who counted what, and which columns were left out.
+        blanks: per release, the columns in which a missing cell may be a suppressed one.
+    """
+
+    original: Tuples
+    release: ReleasedRows | Tuples
+    control: Tuples | None
+    earlier: ReleasedRows | Tuples | None
+    weaker: ReleasedRows | Tuples | None
+    notes: tuple[str, ...] = ()
+    blanks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -408,6 +425,7 @@ def _disclosures(case: ComparisonCase) -> tuple[tuple[Disclosure, Disclosure], .
 
 
 def _discrimination(case: ComparisonCase) -> ReleaseRates:
+    # The less was lost, the more attacks tell.
     return min((one.rates for one in case.readings), key=_lost)
 
 
@@ -420,11 +438,88 @@ def _lost(rates: ReleaseRates) -> float:
     return float("inf") if rates.loss is None else rates.loss
 
 
+# The record of a masked file says in which columns cells were blanked, and not which cells. There a
+# missing cell may be a suppressed one or one that the original lacks too, and whoever wrote the
+# record may be a stranger: what it says must never make a figure better than the rows are. So
+# attacks are tried by both readings, and the worse is reported.
+_OUTCOMES = ("met", "undecided", "not met")
+_REVEALED = (None, "nothing", "not known", "revealed")
+
+
+def _worse_criteria(case: ComparisonCase) -> tuple[AttackOutcome, ...]:
+    """Each criterion by the reading under which it fares worse."""
+    found: dict[tuple[str, str | None], AttackOutcome] = {}
+    for one in case.readings:
+        judged = try_criteria(
+            one.targets, one.doubts, one.linkage, one.differencing, limit=one.options.limit
+        )
+        for outcome in judged:
+            key = outcome.name, outcome.column
+            if key not in found or _grave(outcome) > _grave(found[key]):
+                found[key] = outcome
+    return tuple(found.values())
+
+
+def _grave(one: AttackOutcome) -> tuple[int, float, float]:
+    return _OUTCOMES.index(one.outcome), _level(one.risk), _level(one.attack)
+
+
+def _worse_linkage(found: Iterable[Linkage]) -> Linkage:
+    """Each way to link rows by the reading that links more."""
+    held = [*found]
+    best = max(held, key=lambda one: _level(one.probabilistic))
+    names = ("distance", "second", "assignment", "interval", "probabilistic")
+    worst: dict[str, Any] = {
+        name: _worse_estimate(getattr(one, name) for one in held) for name in names
+    }
+    return replace(best, **worst)
+
+
+def _worse_membership(found: Iterable[Membership]) -> Membership:
+    """Presence by the reading that tells it better."""
+    held = [*found]
+    told = [one.attribution for one in held]
+    return replace(
+        held[0],
+        area=_worse_estimate(one.area for one in held),
+        advantage=_worse_estimate(one.advantage for one in held),
+        attribution=replace(
+            told[0],
+            ratio=min(one.ratio for one in told),
+            copies=max(one.copies for one in told),
+            unique_copies=max(one.unique_copies for one in told),
+        ),
+    )
+
+
+def _worse_differencing(found: Iterable[Differencing | None]) -> Differencing | None:
+    """What two releases tell together, by the reading under which it is more."""
+    held = [one for one in found if one is not None]
+    return max(
+        held,
+        key=lambda one: (
+            _REVEALED.index(one.outcome),
+            _level(one.alone),
+            _level(one.smaller),
+        ),
+        default=None,
+    )
+
+
+def _worse_estimate(found: Iterable[Estimate]) -> Estimate:
+    """The highest, one that is known before one that is not."""
+    return max(found, key=_level)
+
+
+def _level(one: Estimate) -> float:
+    return -1.0 if one.value is None else one.value
+
+
 COMPARED: tuple[Measure, ...] = (
     Measure("rows", "How many rows has the original?", lambda case: case.sides.before),
     Measure(
         "rows_released", "How many rows has the release?", lambda case: case.sides.after,
-        findings.show_rows, "sizes",
+        findings.show_row_counts, "sizes",
     ),
     Measure(
         "suppressed", "How many rows fewer has the release?",
@@ -508,28 +603,30 @@ COMPARED: tuple[Measure, ...] = (
         "labels", "How far does each published label tell a column?",
         _labels, needs="values",
     ),
-    Measure("criteria", "Are the criteria of the data protection authorities met?", worse_criteria),
+    Measure(
+        "criteria", "Are the criteria of the data protection authorities met?", _worse_criteria,
+    ),
     Measure(
         "membership", "Can presence in the original be told?",
-        lambda case: worse_membership(membership(one.targets) for one in case.readings),
+        lambda case: _worse_membership(membership(one.targets) for one in case.readings),
         findings.show_membership, "attacks",
         "knows a whole row and asks whether its person was in the original",
     ),
     Measure(
         "minimality", "What does the way it was made give away?",
-        lambda case: worse_estimate(minimality(one.sides) for one in case.readings),
+        lambda case: _worse_estimate(minimality(one.sides) for one in case.readings),
         findings.show_minimality, "attacks",
         "knows that the method loses as little as it can",
     ),
     Measure(
         "linkage", "How many rows are matched back to their people?",
-        lambda case: worse_linkage(one.linkage for one in case.readings),
+        lambda case: _worse_linkage(one.linkage for one in case.readings),
         findings.show_linkage, "attacks",
         "has a file with names and quasi-identifiers of people (grey box), and matches it by row",
     ),
     Measure(
         "differencing", "What does it tell together with an earlier release?",
-        lambda case: worse_differencing(one.differencing for one in case.readings),
+        lambda case: _worse_differencing(one.differencing for one in case.readings),
         findings.show_differencing, "attacks",
         "has both releases, and keeps what fits a person in both", needs="earlier",
     ),

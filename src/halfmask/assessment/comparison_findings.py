@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from halfmask.metrics.utility.tables import ClassUtility, Moment
 
 
-def show_rows(_: int, found: Comparison) -> Iterator[Finding]:
+def show_row_counts(_: int, found: Comparison) -> Iterator[Finding]:
     """How many rows leave."""
     yield Finding("rows", found.rows, known_figure(found.rows_released), form="count")
 

@@ -19,8 +19,7 @@ from halfmask.anonymize.optimal import LatticeBounds
 from halfmask.anonymize.partition.run import METHODS, Settings, divide_rows
 from halfmask.anonymize.problem import RecodingProblem
 from halfmask.anonymize.run import PERTURBING, anonymize
-from halfmask.assessment.options import FrontierOptions, FrontierSettings
-from halfmask.assessment.points import (
+from halfmask.assessment.frontier_points import (
     FigureReader,
     Frontier,
     Point,
@@ -30,7 +29,9 @@ from halfmask.assessment.points import (
     mark_best,
     utility_of,
 )
-from halfmask.assessment.settings import (
+from halfmask.assessment.frontier_settings import (
+    FrontierOptions,
+    FrontierSettings,
     at_least,
     chains,
     columns_read,
@@ -75,12 +76,12 @@ if TYPE_CHECKING:
     from halfmask.anonymize.groupings import Groupings
     from halfmask.anonymize.optimal import SearchOutcome
     from halfmask.anonymize.problem import Solution
-    from halfmask.assessment.settings import Setting
+    from halfmask.assessment.frontier_settings import Setting
     from halfmask.metrics.common_ground import SharedColumn
     from halfmask.metrics.estimate import Estimate
     from halfmask.metrics.sides import ReleasedRows, Sides
     from halfmask.models.verdict import Model
-    from halfmask.release.demands import DemandsChoice
+    from halfmask.release.demands import DemandsChoice, DemandsStatement
     from halfmask.table.classes import Classes
 
     Progress = Callable[[int, int], None]
@@ -312,12 +313,13 @@ class SharedSearch:
         failed = False
         for setting in chain:
             stronger = previous is not None and at_least(setting, previous)
+            # What fails a weaker setting fails this one too: a chain goes from weak to strong.
             if failed and stronger:
                 yield setting, None, 0.0
                 continue
             problem = self._problem.under(setting.models, setting.suppression)
             if setting.method == "local":
-                solution = local.solve(problem, seed=None, time_limit=time_limit)
+                solution = local.find_steps(problem, seed=None, time_limit=time_limit)
                 figures = None if solution.steps is None else self._measured(solution)
                 gap = solution.gap
             else:
@@ -441,15 +443,8 @@ def frontier(
     promised = [model for chain in wanted for setting in chain for model in setting.models]
     refuse_contradiction(promised, demands)
     stated = add_policies(as_table(table), policies)
-    at_hand = isinstance(stated, Table)
-    stayed = ""
-    if how.epsilons or releases:
-        stated = stated.collect()
-    elif needs_rows(stated.schema, wanted) and at_hand and stated.stored is not None:
-        stated, stayed = read_columns(stated, columns_read(stated.schema, promised), None)
-    unserved = 0
-    if demands == "keep" and isinstance(stated, Table) and not (how.epsilons or releases):
-        stated, unserved = _without_unmet(stated, promised)
+    whole = bool(how.epsilons or releases)
+    stated, notes = _rows_read(stated, wanted, promised, demands=demands, whole=whole)
     held = count_tuples(stated, lambda declared: columns_read(declared, promised))
     require_risk(held, how.risk)
     held = sort_tuples(held)
@@ -459,13 +454,52 @@ def frontier(
             [replace(one, models=with_demanded_models(held.table, one.models)) for one in chain]
             for chain in wanted
         ]
-    wanted = spread_auto(wanted, held.table, how.metric, rows=at_hand)
+    wanted = spread_auto(wanted, held.table, how.metric)
     done = _Outcomes(sum(map(len, wanted)) + len(how.epsilons) + len(releases or ()), progress)
     _promises(held, wanted, how.metric, Effort(how.seed, how.time_limit, demands), done)
     for epsilon in how.epsilons:
         done.add(private_point(held.table, epsilon, how.synthesizer, how.domains, how.draws))
     for name, made in (releases or {}).items():
         done.add(given_point(held.table, name, made))
+    return _frontier_of(held, done, how, own, notes)
+
+
+def _rows_read(
+    stated: Table,
+    wanted: Sequence[Sequence[Setting]],
+    promised: Sequence[Model],
+    *,
+    demands: DemandsChoice,
+    whole: bool,
+) -> tuple[Table, tuple[str, ...]]:
+    """The rows as far as they have to be in memory, without whom nobody can serve; notes on both.
+
+    With ``whole`` all of them are: what is drawn or given is compared row by row.
+    """
+    if whole:
+        return stated.collect(), ()
+    notes: list[str] = []
+    if (
+        needs_rows(stated.schema, wanted)
+        and isinstance(stated, Table)
+        and stated.stored is not None
+    ):
+        stated, stayed = read_columns(stated, columns_read(stated.schema, promised), None)
+        notes += [stayed] if stayed else []
+    if demands == "keep":
+        stated, unserved = _without_unmet(stated, promised)
+        notes += _left_out(unserved)
+    return stated, tuple(notes)
+
+
+def _frontier_of(
+    held: Tuples,
+    done: _Outcomes,
+    how: FrontierOptions,
+    own: DemandsStatement | None,
+    notes: Sequence[str],
+) -> Frontier:
+    """The points that were found, those marked that no other dominates."""
     points = keep_least_lost(done.points)
     compared = how.utility or utility_of(points)
     return Frontier(
@@ -475,9 +509,7 @@ def frontier(
         _names(done.undecided, points),
         how.risk,
         compared,
-        order_notes(
-            own, (*filter(None, [stayed]), *_left_out(unserved), *_notes(held, points, compared))
-        ),
+        order_notes(own, (*notes, *_notes(held, points, compared))),
         own,
     )
 

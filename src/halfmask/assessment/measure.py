@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
+from halfmask.errors import ParameterError
 from halfmask.metrics.estimate import Estimate, exact
 from halfmask.release.document import versions
 from halfmask.release.files import private_file, write_report
@@ -115,7 +116,7 @@ class Measure:
 _ADDED: dict[str, list[Measure]] = {"assess": [], "compare": []}
 
 
-def register(verb: Literal["assess", "compare"], *measures: Measure) -> None:
+def register_measures(verb: Literal["assess", "compare"], *measures: Measure) -> None:
     """Have a verb find further measures from now on."""
     _ADDED[verb] += measures
 
@@ -181,6 +182,13 @@ class MeasureResults(Document):
 
     def _measured(self) -> dict[str, Any]:
         return {said: _values(self.figures[name], parts) for name, said, parts in self._written}
+
+
+def require_limit(limit: float) -> None:
+    """Refuse a limit of risk that nothing or everything would keep."""
+    allowed = "a number above 0 and below 1"
+    if isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 < limit < 1:
+        raise ParameterError("limit", limit, allowed)
 
 
 def list_findings(measures: Sequence[Measure], found: MeasureResults) -> tuple[Finding, ...]:

@@ -13,14 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from halfmask.assessment.settings import (
-    known_fraction,
-    require_everybody,
-    require_fraction,
-    require_weights_within,
-)
+from halfmask.assessment.sampling import Sampling
 from halfmask.engines.counting.tuples import count_tuples, one_row_each
-from halfmask.engines.read import as_rows, as_table, is_typed
+from halfmask.engines.read import as_table, is_typed
 from halfmask.engines.staging import join_figures
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.metrics.risk.column_sets import special_uniques
@@ -30,9 +25,7 @@ from halfmask.metrics.risk.reidentification import prosecutor_risks as prosecuto
 from halfmask.metrics.walk import affordable_size
 from halfmask.models.verdict import require_whole
 from halfmask.release.files import private_file, write_batches, write_table
-from halfmask.table.classes import distinct_classes
 from halfmask.table.tuples import all_ones, ones, picked, rows_in
-from halfmask.table.weights import widen
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -188,32 +181,23 @@ def row_risks(
     if rows.stored is not None:  # figures are written beside all columns
         written = {f"risk_{one.name}" for one in fields(RowRisks)}
         _refuse_names(name for name in rows.column_names if name.casefold() in written)
-    require_fraction(fraction)
+    sampling = Sampling.of(population, fraction)
     require_whole("size", size, 1)
-    if weights is None and population is None and fraction is None:
-        weights = rows.schema.weight
     household = household or rows.schema.household
     if household is not None and household not in rows.column_names:
         raise SchemaError(f"There is no column {household!r} that could name households.")
-    held = _counted(rows, household, weights)
-    weighed = held.weights
-    population = None if population is None else as_rows(population)
-    ready = held.table if population is None else widen(held.table, population, quasi)
-    tuples = replace(held, table=ready)
-    classes, of_row = distinct_classes(tuples, quasi, population=population)
-    if population is not None:
-        require_everybody(classes, len(population))
+    held = _counted(rows, household, sampling.weight_column(rows, weights))
+    classes, of_row = sampling.classes_of(held)
     people, prosecutor = classes.people[of_row], prosecutor_risks(classes.people, of_row)
     special = special_uniques(held, quasi, size=affordable_size(len(quasi), size))
     found: dict[str, NDArray[np.float64]] = {}
     if classes.population is not None:
         found["journalist"] = 1.0 / np.maximum(classes.population[of_row], people)
-    if weighed is not None:
-        require_weights_within(weighed, population, fraction)
-        found |= _by_weights(weighed, classes, of_row)
+    if held.weights is not None:
+        found |= _by_weights(held.weights, classes, of_row)
     elif fraction is not None:
         found["individual"] = individual_risks(people, fraction)
-    share = known_fraction(fraction, classes, population, weighed)
+    share = sampling.known_fraction(classes, held.weights)
     if share is not None:
         scores = by_class(classes, special.scores, of_row)
         found["special_dis"] = dis_scores(classes, scores, len(quasi), share)[of_row]

@@ -54,7 +54,7 @@ class Headline(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class Condition(Result):
+class FigureBound(Result):
     """A bound on a figure, which the whole interval of the figure must keep.
 
     Attributes:
@@ -68,7 +68,7 @@ class Condition(Result):
     bound: float
 
     @classmethod
-    def of(cls, text: str) -> Condition:
+    def of(cls, text: str) -> FigureBound:
         """Read ``highest_risk<=0.2`` or ``loss>=0.1``.
 
         Raises:
@@ -138,14 +138,14 @@ class SideBySide(Document):
         cls,
         releases: Sequence[str],
         comparisons: Sequence[Comparison],
-        conditions: Sequence[str | Condition] = (),
+        conditions: Sequence[str | FigureBound] = (),
     ) -> SideBySide:
         """Put comparisons side by side.
 
         Raises:
             InputError: a condition cannot be read or names no figure.
         """
-        stated = [Condition.of(one) if isinstance(one, str) else one for one in conditions]
+        stated = [FigureBound.of(one) if isinstance(one, str) else one for one in conditions]
         lines, stated = headlines(comparisons), [*_asked(comparisons[0]), *stated]
         return cls(tuple(releases), lines, _judge(stated, lines), tuple(comparisons))
 
@@ -163,21 +163,21 @@ class SideBySide(Document):
         Raises:
             InputError: a condition cannot be read or names no figure.
         """
-        judged = _judge([Condition.of(one) for one in conditions], self.headlines)
+        judged = _judge([FigureBound.of(one) for one in conditions], self.headlines)
         more = [one for one in judged if one not in self.conditions]
         return replace(self, conditions=(*self.conditions, *more))
 
 
-def _asked(one: Comparison) -> Iterator[Condition]:
+def _asked(one: Comparison) -> Iterator[FigureBound]:
     """The bounds of needs, which are the same of every release."""
     for need in one.needs:
         if need.at_least is not None:
-            yield Condition(f"needs.{need.name}", ">=", need.at_least)
+            yield FigureBound(f"needs.{need.name}", ">=", need.at_least)
         if need.at_most is not None:
-            yield Condition(f"needs.{need.name}", "<=", need.at_most)
+            yield FigureBound(f"needs.{need.name}", "<=", need.at_most)
 
 
-def _judge(stated: Sequence[Condition], lines: Sequence[Headline]) -> tuple[ConditionMet, ...]:
+def _judge(stated: Sequence[FigureBound], lines: Sequence[Headline]) -> tuple[ConditionMet, ...]:
     known = {line.name: line for line in lines}
     for one in stated:
         if one.figure not in known:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from halfmask.anonymize.policies import Gain, PolicyComparison
     from halfmask.assessment.compare import TablesBeside
     from halfmask.assessment.comparison import Comparison
-    from halfmask.assessment.points import Frontier, Point
+    from halfmask.assessment.frontier_points import Frontier, Point
     from halfmask.assessment.side_by_side import SideBySide
     from halfmask.metrics.estimate import Estimate
     from halfmask.report.frontier import PointFigure
@@ -90,12 +90,11 @@ def compare_command(
 
     Example: halfmask compare people.csv k5.csv k10.csv --require "highest_risk<=0.2"
     """
-    from halfmask.assessment.compare import compare_one, compare_releases
-    from halfmask.assessment.options import ComparisonOptions
-    from halfmask.assessment.side_by_side import Condition
+    from halfmask.assessment.compare import ComparisonOptions, compare_one, compare_releases
+    from halfmask.assessment.side_by_side import FigureBound
 
     refuse_bad_outputs(file, None, output)
-    conditions = [Condition.of(one) for one in given["require"]]
+    conditions = [FigureBound.of(one) for one in given["require"]]
     if len(release) > 1 and given["release_table"] is not None:
         raise click.UsageError(
             "--release-table names the table of one RELEASE: give one, or compare the tables of a "
@@ -111,22 +110,9 @@ def compare_command(
         "earlier": read_beside("earlier_table", given["earlier"], given),
         "weaker": read_beside("weaker_table", given["weaker"], given),
     }
-    options = ComparisonOptions.of(
-        {
-            "suppressed": given["suppressed"],
-            "same_order": given["same_order"],
-            "targets": split_names(given["target"]) or None,
-            "queries": given["queries"],
-            "needs": read_needs(given),
-            "partition": given["partition"],
-            "values": given["values"],
-            "limit": given["limit"],
-            "learn": given["learn"],
-            "attacks": given["attacks"],
-            "seed": given["seed"],
-            "weights": given["weights"],
-        }
-    )
+    same = {name: given[name] for name in ComparisonOptions.__slots__ if name in given}
+    targets = split_names(given["target"]) or None
+    options = ComparisonOptions.of(same | {"targets": targets, "needs": read_needs(given)})
     if len(releases) == 1 and not as_json and not output and not _asks_more(given):
         (only,) = releases.values()
         with show.show_working("Comparing"):

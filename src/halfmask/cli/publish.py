@@ -130,24 +130,35 @@ def check_command(file: str | None, as_json: bool, **given: Any) -> int:
         found = [{**verdict.to_dict(), "failing": list(verdict.failing)} for verdict in verdicts]
         choice = {"demands": {"checked": not given["ignore_demands"]}}
         more = ({"release": standing} if standing else {}) | ({"claims": claims} if claims else {})
-        show.print_document(
-            "check", {"holds": holds, **figures, **choice, **more, "verdicts": found}
-        )
+        document = {"holds": holds, **figures, **choice, **more, "verdicts": found}
+        show.print_document("check", document)
     else:
-        if verdicts:
-            show_verdicts(verdicts)
-        show.show_smallest(figures, of_rows=bool(facts) and table.schema.person is None)
-        show_failing(verdicts)
-        for one in claims:
-            kept = "holds" if one["holds"] else f"fails; rows: {one['failing_rows']:,}"
-            show.say(f"Claimed: {one['claim']}. By this rule it {kept}.")
-        show_record_state(standing)
+        _show_check(table, verdicts, figures, claims, standing)
     if given["failing"]:
         write_failing(verdicts, given["failing"])
         show.say(f"Whose demands are not met is in {given['failing']}.")
     if not as_json and not holds:
         show.say(next_step(verdicts, standing, claims))
     return 0 if holds else PrivacyError.exit_code
+
+
+def _show_check(
+    table: Table,
+    verdicts: Sequence[Verdict],
+    figures: dict[str, Any],
+    claims: list[dict[str, Any]],
+    standing: dict[str, Any],
+) -> None:
+    """Print what holds, of whom it does not, and what the file says of itself."""
+    if verdicts:
+        show_verdicts(verdicts)
+    of_rows = bool(table.schema.release) and table.schema.person is None
+    show.show_smallest(figures, of_rows=of_rows)
+    show_failing(verdicts)
+    for one in claims:
+        kept = "holds" if one["holds"] else f"fails; rows: {one['failing_rows']:,}"
+        show.say(f"Claimed: {one['claim']}. By this rule it {kept}.")
+    show_record_state(standing)
 
 
 def _series_ledger(given: dict[str, Any]) -> SeriesLedger | None:

@@ -47,8 +47,7 @@ def demo_command(rows: int, seed: int | None, output: str, verbose: bool, as_jso
     """
     import halfmask as hm
     from halfmask.assessment.assess import assessment_case
-    from halfmask.assessment.compare import compare_one
-    from halfmask.assessment.options import ComparisonOptions
+    from halfmask.assessment.compare import ComparisonOptions, compare_one
     from halfmask.sample import SEED, write
 
     folder, whole = Path(output), verbose or as_json

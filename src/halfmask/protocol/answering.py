@@ -91,8 +91,8 @@ def answer_cells(made: Blueprint, found: Records, sampler: Sampler | None = None
         sampler: the source of noise, where the question asks for some at filtering.
     """
     from halfmask.query.aggregate import aggregate
-    from halfmask.query.collect import groups_of
-    from halfmask.query.final import Figures
+    from halfmask.query.answer_columns import Figures
+    from halfmask.query.groups import groups_of
     from halfmask.query.run import candidate_of, level_steps
     from halfmask.query.semantics import choose_levels, publish_groups
     from halfmask.release.seal import seal

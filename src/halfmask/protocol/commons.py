@@ -34,7 +34,7 @@ from halfmask.dp.personal import STEP
 from halfmask.errors import MessageError, ParameterError, SchemaError
 from halfmask.protocol.contribution import MOST, MOST_GROUPS, response
 from halfmask.protocol.crypto import digest
-from halfmask.query.collect import AskedTable, Catalog
+from halfmask.query.catalog import AskedTable, Catalog
 from halfmask.table.schema import FLOOR, QueryRules, Schema
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from halfmask.errors import QueryError, UnsupportedQueryError
+from halfmask.query.catalog import THE_TABLE
 from halfmask.query.clauses import (
     SEMANTICS,
     Chain,
@@ -304,7 +305,6 @@ _ENTRY = re.compile(
     r"\s*(?:(?P<name>[\w \-]+?)\s*->\s*(?P<what>\w+))?\s*:\s*"
     r"(?:k\s*=\s*(?P<k>\d+)\s*,?\s*l\s*=\s*(?P<l>\d+))?\s*"
 )
-THE_TABLE = "the_table"
 
 
 def is_notation(text: str) -> bool:

@@ -1,25 +1,22 @@
-"""Hand an answer to the door: the rows as asked for, and all that is needed to check them.
+"""``hm.query``: aggregate SQL under guarantees, in which every person keeps an own one.
 
-``hm.query``: aggregate SQL under guarantees, in which every person keeps an own one.
+At the end the door gets the rows as asked for, and all that is needed to check them.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from halfmask.engines.request import GroupMeasure
-from halfmask.errors import HalfmaskError, ParameterError, QueryError, SchemaError
-from halfmask.query.clauses import fold_name
+from halfmask.errors import ParameterError, QueryError, SchemaError
+from halfmask.query.catalog import open_catalog
 from halfmask.query.semantics import EFFORT
 from halfmask.release.candidate import AnswerCandidate, LargestShares, Promise
 from halfmask.table.schema import FLOOR
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
 
@@ -27,8 +24,7 @@ if TYPE_CHECKING:
     from halfmask.dp.budget import Number
     from halfmask.dp.ledger import BudgetLedger
     from halfmask.engines.request import Engine
-    from halfmask.query.collect import Catalog
-    from halfmask.query.final import Figures
+    from halfmask.query.answer_columns import Figures
     from halfmask.query.groups import Groups
     from halfmask.query.history.ledger import Ledger
     from halfmask.query.parse import Statement
@@ -37,10 +33,7 @@ if TYPE_CHECKING:
     from halfmask.release.doors.answer import DemandWatch
     from halfmask.release.release import Answer, PrivateRelease
     from halfmask.table.policies import Policies
-    from halfmask.table.schema import QueryRules, Schema
-    from halfmask.table.table import StoredRows, Table
-
-    Opened = tuple[Engine, Catalog, Callable[[], object]]
+    from halfmask.table.schema import QueryRules
 
 
 CONDITIONAL = (
@@ -181,11 +174,6 @@ def _second_look(
     return engine.measure(plan.request, places(plan, groups, published), tuple(measures))
 
 
-THE_TABLE = "the_table"
-# What databases keep about tables holds samples of everybody's values.
-SYSTEM = re.compile(r"(pg_|duckdb_|sqlite_|pragma_|information_schema|hm_)", re.IGNORECASE)
-
-
 def query(
     table: object,
     sql: str,
@@ -310,7 +298,7 @@ class Session:
 
         if floor is not None:
             require_whole("floor", floor, 1)
-        self.engine, self.catalog, self._close = _open(table, engine, schema, tables)
+        self.engine, self.catalog, self._close = open_catalog(table, engine, schema, tables)
         rules = self.catalog.rules
         stated = [k for k in (floor, *(rule.k for rule in rules)) if k is not None]
         self.floor = max(stated, default=FLOOR)
@@ -326,7 +314,7 @@ class Session:
 
         from halfmask.engines.request import kind_of
         from halfmask.engines.sql import table_node
-        from halfmask.query.total.conversions import bounded_numeric
+        from halfmask.query.total_form.conversions import bounded_numeric
 
         name = rule.own_p
         if name is None:
@@ -398,8 +386,8 @@ class Session:
         """Run the stages: collect, filter, aggregate, check, seal."""
         from halfmask.models.verdict import require_number
         from halfmask.query.aggregate import aggregate
-        from halfmask.query.collect import collect
-        from halfmask.query.final import hide_figures
+        from halfmask.query.answer_columns import hide_figures
+        from halfmask.query.groups import collect
         from halfmask.query.history.support import support_of
         from halfmask.query.semantics import choose_levels, publish_groups
         from halfmask.release.seal import seal
@@ -437,166 +425,3 @@ class Session:
         told = support_of(plan, groups, published, answer.withheld, plan.splits)
         warned = ledger.note(self, work, told)
         return seal(replace(candidate, notes=(*candidate.notes, *warned)))
-
-
-def _open(table: object, engine: Any, schema: object, tables: Sequence[str] | None) -> Opened:
-    """The engine and the tables that it may be asked for, and what closes it if it is ours."""
-    from halfmask.engines.read import is_typed, read
-    from halfmask.engines.sources import is_address, is_spark, open_address
-
-    if hasattr(engine, "collect"):
-        asked = [table] if isinstance(table, str) else table if isinstance(table, Mapping) else ()
-        named = [*asked] or engine.given
-        return engine, _asked(engine, schema, tables, named), _leave_open
-    if hasattr(table, "collect") and hasattr(table, "dialect"):
-        given = cast("Engine", table)
-        return given, _asked(given, schema, tables, given.given), _leave_open
-    if is_address(table):
-        opened = open_address(str(table))
-        return _closing(opened, schema, tables)
-    if is_spark(table):
-        from halfmask.engines.spark import Spark
-
-        named = [THE_TABLE] if hasattr(table, "createOrReplaceTempView") else []
-        return _closing(Spark(table), schema, tables, named)
-    if isinstance(table, Mapping):
-        return _in_memory(table, engine, schema, tables)
-    found = read(table, schema)  # type: ignore[arg-type]
-    if found.stored is not None and engine in (None, found.stored.engine) and is_typed(found):
-        return _in_place(found, found.stored)
-    return _in_memory(found, engine, None, tables)
-
-
-def _leave_open() -> None:
-    """What closes an engine that somebody else opened."""
-
-
-def _in_place(table: Table, stored: StoredRows) -> Opened:
-    """The engine that has the rows of a table; the query may call it by any name."""
-    from halfmask.query.collect import AskedTable, Catalog
-    from halfmask.query.planning.views import require_plain_rows
-
-    with ExitStack() as stack:
-        engine, name = stack.enter_context(stored.open())
-        require_plain_rows(engine, name, called=getattr(stored, "table", None))
-        odd = engine.name == "postgres"
-        source = AskedTable(name, stored.columns(), table.schema, not_a_number=odd)
-        rules, declared = (table.schema.query,), {name: table.schema}
-        catalog = Catalog({name: source}, name, rules=rules, declared=declared)
-        return engine, catalog, stack.pop_all().close
-
-
-def _closing(
-    engine: Engine, schema: object, tables: Sequence[str] | None, named: Sequence[str] = ()
-) -> Opened:
-    """An engine that was opened here; it is closed where its tables cannot be asked."""
-    try:
-        return engine, _asked(engine, schema, tables, named), engine.close
-    except HalfmaskError:
-        engine.close()
-        raise
-
-
-def _in_memory(
-    table: object, engine: str | None, schema: object, listed: Sequence[str] | None
-) -> Opened:
-    from halfmask.engines.read import read
-    from halfmask.engines.sources import open_tables
-    from halfmask.query.collect import AskedTable, Catalog
-
-    several = isinstance(table, Mapping)
-    given = table if isinstance(table, Mapping) else {THE_TABLE: table}
-    tables = {
-        name: read(
-            t,
-            schema.get(name)
-            if several and isinstance(schema, Mapping)  # type: ignore[arg-type]
-            else schema,
-        ).collect()
-        for name, t in given.items()
-    }
-    rules = [t.schema.query for t in tables.values()]
-    declared = {name: t.schema for name, t in tables.items()}
-    if several:
-        names = _names(listed, rules)
-        tables = {
-            n: t for n, t in tables.items() if not names or fold_name(n) in map(fold_name, names)
-        }
-    opened = open_tables({name: t.arrow for name, t in tables.items()}, engine)
-    sources = {}
-    for name, read_table in tables.items():
-        columns = opened.columns(name) or {}
-        person = read_table.schema.person
-        repeats = None
-        if person is not None:
-            repeats = len(read_table.encode(person).values) != len(read_table) or (
-                read_table.arrow[person].null_count > 0
-            )
-        sources[name] = AskedTable(name, columns, read_table.schema, read_table, repeats)
-    main = None if several else THE_TABLE
-    return opened, Catalog(sources, main, rules=tuple(rules), declared=declared), opened.close
-
-
-def _asked(
-    engine: Engine, schema: object, tables: Sequence[str] | None, named: Sequence[str] = ()
-) -> Catalog:
-    """A catalog that asks the engine for tables as queries name them, of those that are listed.
-
-    Raises:
-        SchemaError: nobody said which tables may be asked.
-    """
-    from halfmask.query.collect import AskedTable, Catalog
-    from halfmask.query.planning.views import require_plain_rows
-
-    schemas = _schemas(schema)
-    rules = [one.query for one in schemas.values()]
-    # Tables that a schema is given for by name are listed by that.
-    names = _names(tables, rules) or [name for name in schemas if name] or list(named)
-    if not names:
-        raise SchemaError(
-            'Say which tables of the database may be asked: tables = ["visits"] under [query] '
-            'in the schema, tables=["visits"] in Python, or --tables visits.'
-        )
-
-    def lookup(name: str) -> AskedTable | None:
-        listed = next((n for n in names if fold_name(n) == fold_name(name)), None)
-        if listed is None or SYSTEM.match(listed):
-            return None
-        require_plain_rows(engine, listed)
-        columns = engine.columns(listed)
-        if columns is None:
-            return None
-        declared = schemas.get(listed, schemas.get(""))
-        return AskedTable(listed, columns, declared, not_a_number=engine.name == "postgres")
-
-    declared = {name: one for name, one in schemas.items() if name}
-    return Catalog({}, None, lookup, rules=tuple(rules), declared=declared)
-
-
-def _names(given: Sequence[str] | None, rules: Sequence[QueryRules]) -> list[str]:
-    """The tables that may be asked; where argument and schema both list some, those of both."""
-    if isinstance(given, str):
-        raise ParameterError("tables", given, "a list of names")
-    lists = [list(rule.tables) for rule in rules if rule.tables is not None]
-    stated = list(dict.fromkeys(name for names in lists for name in names))
-    if given is None or not lists:
-        return list(given or stated)
-    return [name for name in given if fold_name(name) in map(fold_name, stated)]
-
-
-def _schemas(schema: object) -> dict[str, Schema]:
-    """The schemas by table; one for all tables has no name."""
-    from halfmask.table.read import as_schema
-
-    if schema is None:
-        return {}
-    if isinstance(schema, Mapping) and not _is_one_schema(schema):
-        return {str(name): as_schema(one) for name, one in schema.items() if one is not None}
-    return {"": as_schema(schema)}
-
-
-def _is_one_schema(given: Mapping[str, object]) -> bool:
-    """Whether a mapping is the schema of one table, and not schemas by name."""
-    from halfmask.table.schema import are_columns, are_sections
-
-    return not given or are_sections(given) or are_columns(given)

@@ -23,7 +23,7 @@ group's finest possible level) is sought that the groups below it can have, wher
 the node finds a place one level up: a lower bound of what they lose in any solution. If the best
 solutions below meet the node's guarantee together, they are the node's best too. If not, whoever
 stands at the node may leave it, which shows how much better any other solution has to be; what
-cannot be part of one is left out of a small mixed-integer program (``program``), and mostly
+cannot be part of one is left out of a small mixed-integer program (``integer_program``), and mostly
 nothing remains. At the top of a part nobody can leave: its least loss is the optimum.
 
 The same groups give the same answer, whatever the clock says: work is counted, and for each node
@@ -47,7 +47,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.errors import InternalError
-from halfmask.query import program
+from halfmask.query import integer_program
 from halfmask.query.groups import DROPPED, add
 
 if TYPE_CHECKING:
@@ -184,6 +184,7 @@ def passing_levels(groups: Groups) -> tuple[NDArray[np.int64], NDArray[np.int64]
     """Per group, the finest and the coarsest level at which a node above it passes (-1: none)."""
     finest = np.full(len(groups), DROPPED, dtype=np.int64)
     coarsest = np.full(len(groups), DROPPED, dtype=np.int64)
+    # From the coarsest down: the finest level that passes is the last one noted.
     for level in range(groups.top, -1, -1):
         inside = np.flatnonzero(groups.level <= level)
         ids, first = groups.nodes(level, inside)
@@ -246,6 +247,7 @@ def _climb(state: _State, level: int) -> None:
     proven = sums.copy()
     here = state.target[inside] == level
     holds = groups.passes(level, inside[here], ids[here], len(first))
+    # Where the best solutions below meet the guarantee together they are the node's best too.
     failing = np.flatnonzero((np.bincount(ids[here], minlength=len(first)) > 0) & ~holds)
     order, by_parent = np.argsort(ids, kind="stable"), np.argsort(parents, kind="stable")
     starts = np.searchsorted(ids[order], [failing, failing + 1])
@@ -257,6 +259,7 @@ def _climb(state: _State, level: int) -> None:
             for g, i in zip(children[mine], mine, strict=True)
         ]
         proven[v] = _decide(state, level, members, int(sums[v]), parts)
+    # Nobody leaves the top of a part: what is lost there is what the part loses.
     done = state.coarsest[inside[first]] == level
     state.proven += int(proven[done].sum())
     state.room[inside] = np.minimum(state.room[inside] + (proven - sums)[ids], proven[ids])
@@ -279,13 +282,13 @@ def _decide(
     else:
         state.target[here] = level + 1
     # Search close to the bound first: the less may be lost, the less has to be looked at.
-    problem = program.LevelProgram(
+    problem = integer_program.LevelProgram(
         state.groups, members, state.finest, state.node, level, not top, state.room, parts, least
     )
     more = 1
     while (known := state.lost(members)) > least:
         limit = min(problem.least + more, known - 1)
-        found, bound = program.solve_program(problem, limit, state.shared, state.effort)
+        found, bound = integer_program.solve_program(problem, limit, state.shared, state.effort)
         if found is not None:
             state.target[members] = found
         least = max(least, bound)
@@ -307,6 +310,7 @@ def _repaired(
     cost = groups.people[members] * (top - target)
     order = np.argsort(cost, kind="stable")
     order = order[target[order] < top]
+    # More company never breaks a guarantee (counts add up, values unite): halving finds the least.
     low, high = 0, len(order)
     while low < high:
         middle = (low + high) // 2
@@ -352,6 +356,7 @@ def choose_greedily(groups: Groups) -> LevelChoice:
         target[inside[holds[ids]]] = level
         failing = np.flatnonzero(~holds)
         rising = inside[~holds[ids]]
+        # Below the finest level there is nothing to pull up.
         if level and len(failing):
             rising = _pull(groups, target, level, rising)
     return LevelChoice(target, None)
@@ -399,6 +404,7 @@ def _smallest(
 ) -> NDArray[np.int64]:
     """The groups of the smallest published descendants that make ``pool`` pass at ``level``."""
     rows = _rows(groups, target, candidates)
+    # One row that suffices alone loses less detail than several.
     for members in rows:
         if _suffices(groups, level, pool, members):
             return members

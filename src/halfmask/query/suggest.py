@@ -19,8 +19,7 @@ import numpy as np
 from halfmask.engines.request import Key, kind_of, quoted
 from halfmask.errors import QueryError
 from halfmask.query import semantics
-from halfmask.query.collect import groups_of
-from halfmask.query.groups import DROPPED
+from halfmask.query.groups import DROPPED, groups_of
 from halfmask.query.run import Session
 from halfmask.query.semantics import publish_groups
 from halfmask.table.document import Result, document_field

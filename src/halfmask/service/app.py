@@ -20,13 +20,13 @@ from halfmask.errors import CancelledError, HalfmaskError, InputError, MissingEr
 from halfmask.masking.masks import known_masks, metavar
 from halfmask.metrics.cost import METRICS
 from halfmask.release.document import versions
-from halfmask.service import requests, steps
+from halfmask.service import requests, verbs
 from halfmask.service.files import Files
 from halfmask.service.guard import (
     NO_OBJECT,
     POPULATION,
     UPLOAD,
-    Guard,
+    RequestGuard,
     RequestRules,
     explain_faults,
     file_reply,
@@ -87,7 +87,7 @@ _SCRIPTS = ("page.js", "api.js", "draw.js", "fields.js", "promises.js", "schema.
 _STATIC = ("index.html", "page.css", "style.css", *_SCRIPTS)
 
 
-def make_app(runner: StepRunner, rules: RequestRules) -> Guard:
+def make_app(runner: StepRunner, rules: RequestRules) -> RequestGuard:
     """The guarded application over one workspace."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, telemetry=_SILENT)
     app.add_exception_handler(HalfmaskError, _refused)
@@ -100,7 +100,7 @@ def make_app(runner: StepRunner, rules: RequestRules) -> Guard:
     _add_budget(app, runner)
     _add_jobs(app, runner.jobs)
     _add_results(app, runner)
-    return Guard(app, rules)
+    return RequestGuard(app, rules)
 
 
 def _add_page(app: FastAPI) -> None:
@@ -153,7 +153,7 @@ def _add_table(app: FastAPI, runner: StepRunner, rules: RequestRules) -> None:
 
     @app.get("/api/schema")
     def schema() -> Response:
-        return reply(steps.describe_table(runner.space.table_facts))
+        return reply(verbs.describe_table(runner.space.table_facts))
 
 
 def _add_steps(app: FastAPI, runner: StepRunner) -> None:

@@ -244,7 +244,7 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return None
 
 
-class Guard:
+class RequestGuard:
     """Stands before the application: nothing passes unchecked, and no exception passes at all."""
 
     def __init__(self, app: ASGIApp, rules: RequestRules) -> None:

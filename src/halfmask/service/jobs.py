@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from halfmask.errors import BusyError, CancelledError, MissingError
 from halfmask.failure import failure
-from halfmask.service.steps import describe_table, verb_document
+from halfmask.service.verbs import describe_table, verb_document
 from halfmask.service.workspace import StepResult
 
 if TYPE_CHECKING:

@@ -38,10 +38,10 @@ class SchemaRequest(PageRequest):
 
 
 class AssessRequest(PageRequest):
-    """The options of ``hm.assess`` that name no file."""
+    """The options of ``hm.assess`` that name no file; what is None is left to it."""
 
-    size: int = 3
-    limit: float = 0.09
+    size: int | None = None
+    limit: float | None = None
     fraction: float | None = None
     weights: str | None = None
 
@@ -152,7 +152,7 @@ class MaskRequest(Promises, DemandsRequest):  # type: ignore[misc]
 
 
 class FrontierRequest(Alternatives, DemandsRequest):  # type: ignore[misc]
-    """Alternatives, and how to try them."""
+    """Alternatives, and how to try them; what is None is left to ``hm.frontier``."""
 
     methods: list[str] | None = None
     suppression: str | None = None
@@ -164,13 +164,13 @@ class FrontierRequest(Alternatives, DemandsRequest):  # type: ignore[misc]
 
 
 class CompareRequest(PageRequest):
-    """The options of ``hm.compare`` that name no file."""
+    """The options of ``hm.compare`` that name no file; what is None is left to it."""
 
     targets: list[str] | None = None
-    limit: float = 0.09
+    limit: float | None = None
     learn: bool | None = None
-    attacks: int = 500
-    seed: int = 0
+    attacks: int | None = None
+    seed: int | None = None
 
 
 class NoiseRequest(PageRequest):

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from halfmask.errors import CancelledError, ElsewhereError, InternalError
 from halfmask.failure import Failure, failure
-from halfmask.service import steps
-from halfmask.service.steps import LoadedTable
+from halfmask.service import verbs
+from halfmask.service.verbs import LoadedTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -142,7 +142,7 @@ def work(pipe: connection.Connection, home: Path) -> None:
 def perform(loaded: LoadedTable, command: str, given: dict[str, Any]) -> Any:
     """What a step gives, or the one thing that may be shown of its failure."""
     try:
-        return getattr(steps, command)(loaded, **given)
+        return getattr(verbs, command)(loaded, **given)
     except BaseException as error:  # noqa: BLE001 - there is nobody else to tell, no value may leak
         return failure(error)
 

@@ -121,6 +121,7 @@ def toss(chance: Fraction) -> bool:
 def most_frequent(tree: QuasiTree, values: NDArray[np.int32]) -> NDArray[np.int64]:
     """Per node, how many of its rows hold its most frequent value."""
     depth = np.zeros(len(tree), dtype=np.int64)
+    # A node stands behind its parent.
     for one in range(1, len(tree)):
         depth[one] = depth[tree.parent[one]] + 1
     often = np.zeros(len(tree), dtype=np.int64)
@@ -143,6 +144,8 @@ def draw_classes(
         node = waiting.pop()
         parts = tree.parts[node]
         able = limits.cut[node] and (often[parts] <= limits.most[parts]).all()
+        # Minimality attack: if every cut that can be made were made, a class that was left whole
+        # would tell that the promise fails in one of its parts.
         if able and not coin(limits.stop(int(tree.rows[node]))):
             waiting += parts.tolist()
         else:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.anonymize.partition.links import (
+    PublishedClasses,
     keeps_links,
     linked_codes,
     linked_division,
     require_links,
 )
-from halfmask.anonymize.partition.looks import Looks
 from halfmask.anonymize.partition.methods import (
     LINKS,
     Division,
@@ -156,10 +156,10 @@ def optimum(
     some = first.value < instance.dearest
     if not some and first.bound >= instance.dearest:
         return _found(instance, first)
-    looks = Looks.of(task)
-    if some and looks.alike(first.ids) is None:
+    published = PublishedClasses.of(task)
+    if some and published.alike(first.ids) is None:
         return first if first.gap == 0.0 else _searched(task, instance, metric, first.ids)
-    instance = replace(instance, looks=looks, rules=_beyond_rows(instance.rules))
+    instance = replace(instance, published=published, rules=_beyond_rows(instance.rules))
     seen = _found(instance, _searched(task, instance, metric, None))
     return replace(seen, bound=max(seen.bound, first.bound)) if some else seen
 
@@ -214,7 +214,7 @@ def _found(instance: Instance, best: Optimum) -> Optimum:
     if best.value < instance.dearest and keeps_links(instance, best.ids):
         return best
     why = ""
-    if instance.looks is not None:
+    if instance.published is not None:
         why = ": rows to keep apart would publish the same labels, one class to a reader"
     if best.bound >= instance.dearest:
         raise UnsatisfiableError(

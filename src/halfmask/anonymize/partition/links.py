@@ -3,23 +3,34 @@
 Links are named by columns: rows of one value. The heuristics know none of them, and above some
 thirty rows column generation may find no whole division by itself. So one is built here: bonds and
 single rows are put together one by one, each time what brings a class nearest to its demands.
+
+A reader takes classes that publish the same labels for one, so that rows that may not stand
+together may not stand in two such classes either. A search that keeps only classes of rows apart
+finds that out at the end, so where it happens it is made again with ``PublishedClasses``.
 """
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from halfmask.anonymize.partition.methods import LINKS
+from halfmask.anonymize.partition.widths import kinds_of
 from halfmask.errors import UnsatisfiableError
+from halfmask.metrics.partition import sorted_classes
+from halfmask.release.labels import label_members, required_sharing
+from halfmask.release.partition import RowPartition
 from halfmask.table.columns import require_known
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
-    from halfmask.anonymize.partition.looks import Looks
     from halfmask.anonymize.partition.optimum import Instance
     from halfmask.anonymize.partition.task import PartitionTask
 
@@ -45,9 +56,76 @@ def linked_codes(task: PartitionTask, option: str) -> Ints:
     return np.where(codes >= 0, number[codes], -1)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PublishedClasses:
+    """What classes publish, and which rows may not be seen in one.
+
+    Attributes:
+        task: what is divided.
+        apart: per row of the task, which rows it is kept apart from; -1: none.
+        need: per row of the table, how many people its values must be shared with to be shown.
+    """
+
+    task: PartitionTask
+    apart: Ints
+    need: Ints
+
+    @classmethod
+    def of(cls, task: PartitionTask) -> PublishedClasses:
+        """Of the rows that the task keeps apart."""
+        need = required_sharing(task.table, task.models)
+        return cls(task, linked_codes(task, "cannot_link"), need)
+
+    def alike(self, ids: Ints) -> tuple[int, int] | None:
+        """Two classes of a division that look alike and hold rows that are kept apart, or None."""
+        order, begins = sorted_classes(ids)
+        held = np.flatnonzero(self.apart >= 0)
+        seen = np.stack((self._numbers(order, begins[:-1])[ids[held]], self.apart[held]))
+        kinds, place, count = np.unique(seen, axis=1, return_inverse=True, return_counts=True)
+        if kinds.shape[1] == seen.shape[1]:
+            return None
+        first, second = held[np.flatnonzero(place.reshape(-1) == np.argmax(count > 1))[:2]]
+        return int(ids[first]), int(ids[second])
+
+    def exclusive(self, members: Sequence[tuple[int, ...]]) -> Any:
+        """Per look and kind of rows kept apart, the classes of which one may be taken at most.
+
+        None where no two classes exclude each other.
+        """
+        from scipy.sparse import coo_array
+
+        sizes = np.fromiter((len(one) for one in members), np.int64, len(members))
+        flat = np.fromiter(chain.from_iterable(members), np.int64, int(sizes.sum()))
+        kinds = self.apart[flat]
+        held = kinds >= 0
+        column = np.repeat(np.arange(len(members)), sizes)[held]
+        look = self._numbers(flat, np.cumsum(sizes) - sizes)[column]
+        # A class of two such rows is too dear to be taken, and counts once.
+        triples = np.unique(np.stack((look, kinds[held], column)), axis=1)
+        _, place, count = np.unique(triples[:2], axis=1, return_inverse=True, return_counts=True)
+        several = count > 1
+        if not several.any():
+            return None
+        number = np.cumsum(several) - 1
+        place = place.reshape(-1)
+        kept = several[place]
+        shape = (int(several.sum()), len(members))
+        entries = np.ones(int(kept.sum()))
+        return coo_array((entries, (number[place[kept]], triples[2][kept])), shape=shape).tocsc()
+
+    def _numbers(self, flat: Ints, starts: Ints) -> Ints:
+        """Per class a number that classes with the same labels share."""
+        table, rows = self.task.table, self.task.rows
+        kinds = kinds_of(self.task)
+        labels = label_members(table, rows[flat], starts, kinds, self.need, rows)
+        return RowPartition({name: table.schema.columns[name] for name in kinds}, labels).same(
+            table
+        )
+
+
 def keeps_links(instance: Instance, ids: Ints) -> bool:
     """Whether a division parts no bond and joins no rows that stand apart, for a reader either."""
-    if instance.looks is not None and instance.looks.alike(ids) is not None:
+    if instance.published is not None and instance.published.alike(ids) is not None:
         return False
     together = np.equal.outer(ids, ids)
     if (together & (instance.far >= instance.apart)).any():
@@ -83,8 +161,8 @@ def linked_division(instance: Instance, seed: int | None) -> Ints | None:
     until = time.monotonic() + min(_SHARE * instance.left, 15.0)
     for tries in range(_TRIES):
         found = _built(instance, random)
-        if found is not None and instance.looks is not None:
-            found = _told_apart(instance, instance.looks, found)
+        if found is not None and instance.published is not None:
+            found = _told_apart(instance, instance.published, found)
         if found is not None:
             return found
         if tries >= _LEAST and time.monotonic() > until:
@@ -131,12 +209,12 @@ def _built(instance: Instance, random: np.random.Generator) -> Ints | None:
     return ids
 
 
-def _told_apart(instance: Instance, looks: Looks, ids: Ints) -> Ints | None:
+def _told_apart(instance: Instance, published: PublishedClasses, ids: Ints) -> Ints | None:
     """Merge classes that look alike and may not with near ones, until they look different.
 
     Two classes that meet what their rows demand do so together as well.
     """
-    while (alike := looks.alike(ids)) is not None:
+    while (alike := published.alike(ids)) is not None:
         best: tuple[float, int, int] | None = None
         for one in alike:
             mine = np.flatnonzero(ids == one)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.anonymize.partition.looks import Looks
+    from halfmask.anonymize.partition.links import PublishedClasses
     from halfmask.kernels.partition.pricing import Rules
 
 
@@ -51,14 +51,14 @@ class Instance:
         rules: what each row demands, and which rows stand together.
         deadline: when to stop, as ``time.monotonic`` counts.
         apart: more than any class may cost.
-        looks: which classes a reader takes for one; None: that does not count.
+        published: which classes a reader takes for one; None: that does not count.
     """
 
     far: NDArray[np.float64]
     rules: Rules
     deadline: float = np.inf
     apart: float = np.inf
-    looks: Looks | None = None
+    published: PublishedClasses | None = None
 
     def __len__(self) -> int:
         return len(self.k)
@@ -201,16 +201,16 @@ class ClassPool:
         return float(result.fun), np.asarray(result.eqlin.marginals)
 
     def choose(
-        self, seconds: float, looks: Looks | None
+        self, seconds: float, published: PublishedClasses | None
     ) -> tuple[NDArray[np.int64] | None, float, float]:
         """The best whole classes among these: each row's class, their cost, and a lower bound.
 
-        Of classes that ``looks`` takes for one, no two are chosen that hold rows to keep apart.
+        Of classes that ``published`` takes for one, no two are chosen that hold rows to keep apart.
         """
         from scipy.optimize import Bounds, LinearConstraint, milp
 
         constraints = [LinearConstraint(self.matrix(), 1, 1)]
-        exclusive = None if looks is None else looks.exclusive(self.members)
+        exclusive = None if published is None else published.exclusive(self.members)
         if exclusive is not None:
             constraints.append(LinearConstraint(exclusive, -np.inf, 1))
         result = milp(
@@ -263,7 +263,7 @@ def _each_alone(instance: Instance, columns: ClassPool) -> tuple[NDArray[np.int6
     n = len(instance)
     costs = np.where(instance.alone(), 0.0, instance.dearest)
     columns.add(np.arange(n), np.arange(n + 1), costs)
-    alike = instance.looks is not None and instance.looks.alike(np.arange(n)) is not None
+    alike = instance.published is not None and instance.published.alike(np.arange(n)) is not None
     return np.arange(n), float(costs.sum()) + alike * instance.dearest
 
 
@@ -380,7 +380,7 @@ def _chosen(
     while value - bound > _EPS and not instance.over:
         some, every = columns.below(prices, value - paid + _EPS, count)
         ids, cost, lower = some.choose(
-            instance.left if every else min(instance.left, 10.0), instance.looks
+            instance.left if every else min(instance.left, 10.0), instance.published
         )
         before = value
         if ids is not None and cost < value - _EPS:
@@ -602,7 +602,7 @@ def _covered(instance: Instance, limit: float) -> tuple[NDArray[np.int64] | None
             return None, False
     for count in (_FEW, _NEAREST):  # small classes fit together most easily
         some, every = columns.smallest(count)
-        ids, cost, _ = some.choose(min(instance.left, 10.0), instance.looks)
+        ids, cost, _ = some.choose(min(instance.left, 10.0), instance.published)
         if ids is not None and cost < _EPS:
             return ids, False
         if every or instance.over:
@@ -628,5 +628,5 @@ def _among_all(instance: Instance, limit: float) -> tuple[NDArray[np.int64] | No
         return None, False
     columns = ClassPool(len(instance))
     columns.add(rows, starts, costs)
-    ids, _, bound = columns.choose(instance.left, instance.looks)
+    ids, _, bound = columns.choose(instance.left, instance.published)
     return ids, ids is None and bound == np.inf

@@ -84,7 +84,7 @@ def task_of(table: Table, models: Sequence[Model], **settings: Any) -> Partition
     refuse_models(models)
     rows = np.arange(len(table))
     return PartitionTask(
-        table, tuple(models), rows, space_of(table), demands_of(table, models), **settings
+        table, tuple(models), rows, space_of(table), row_demands(table, models), **settings
     )
 
 
@@ -97,7 +97,7 @@ def refuse_models(models: Sequence[Model]) -> None:
             )
 
 
-def demands_of(table: Table, models: Sequence[Model]) -> Demands:
+def row_demands(table: Table, models: Sequence[Model]) -> Demands:
     """What the kernels can see to; the models themselves decide at the end."""
     from halfmask.kernels.partition.construction import Demands
 
@@ -111,6 +111,7 @@ def demands_of(table: Table, models: Sequence[Model]) -> Demands:
     domain = max((int(one.max(initial=0)) + 1 for one in codes), default=1)
     shares = np.zeros((len(codes), domain))
     for s, one in enumerate(codes):
+        # t is the distance from the shares of the whole table, among values that count.
         known = one[one >= 0]
         shares[s] = np.bincount(known, minlength=domain) / max(len(known), 1)
     return Demands(

@@ -55,7 +55,7 @@ def widths_of(task: PartitionTask) -> Widths:
     need = required_sharing(table, task.models)
     every = np.arange(len(table))
     total = float(task.space.weights.sum()) or 1.0
-    build = _Columns(len(rows))
+    build = _ColumnWidths(len(rows))
     weights = task.space.weights / total
     for (name, kind), weight in zip(kinds_of(task).items(), weights.tolist(), strict=True):
         codes = table.encode(name).codes[rows]
@@ -82,7 +82,7 @@ def widths_of(task: PartitionTask) -> Widths:
     return Widths(*build.arrays())
 
 
-class _Columns:
+class _ColumnWidths:
     """The arrays of the kernels, column by column."""
 
     def __init__(self, rows: int) -> None:
@@ -194,7 +194,7 @@ def level_classes(task: PartitionTask) -> NDArray[np.int64] | None:
         weights=[table.schema.columns[name].weight for name in quasi],
     )
     left = None if task.deadline is None else max(task.deadline - time.monotonic(), 0.01) / 2
-    solution = local.solve(problem, seed=None, time_limit=left)
+    solution = local.find_steps(problem, seed=None, time_limit=left)
     if solution.steps is None or (solution.tuple_step < 0).any():
         return None
     step = solution.tuple_step[row_tuple].astype(np.int64)

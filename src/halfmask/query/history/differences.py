@@ -129,6 +129,7 @@ def _few(
 ) -> dict[int, frozenset[int]]:
     """The people of each atom that is about fewer than ``k``."""
     most = int(np.bincount(whose[whose >= 0], minlength=1).max())
+    # With so many rows an atom is about k people or more, whoever has most of them.
     candidates = np.flatnonzero((sizes < k * most)[atom])
     shared = set(atom[whose < 0].tolist())
     pairs = np.unique(atom[candidates] * 2**32 + whose[candidates])
@@ -231,6 +232,7 @@ def _part_isolates(part: list[Atom], k: int, new: int) -> bool:
             alone = (answers - {new}, {new})
             spaces = [_space([_within(atom, those) for atom in part]) for those in alone]
             known = [v for space in spaces for v in together.lightest(space)]
+        # What one side tells by itself was judged when that side was asked.
         if not _is_in(known, vector):
             return True
     return False
@@ -325,6 +327,7 @@ class _Together:
         dimension, atoms = space.shape
         if dimension == 1:
             return
+        # A combination of fewest atoms is fixed by dimension - 1 of those on which it vanishes.
         if comb(atoms, dimension - 1) > MOST_TRIALS:
             raise _TooLongError
         for zeros in combinations(range(atoms), dimension - 1):
@@ -365,12 +368,15 @@ def _smallest_cut(part: list[Atom], k: int) -> bool | None:
         first, second = (*rows, None)[:2]
         return names.setdefault(first, len(names)), names.setdefault(second, len(names))
 
+    # Atoms are edges between a row of each answer, or to the outside (None) where one answer alone
+    # holds them. No cut goes through a large atom, so its two rows become one node.
     edges = [(*ends(atom), atom.people) for atom in part]
     heads = _merged(len(names), [(a, b) for a, b, people in edges if people is None])
     light = [(heads[a], heads[b], p) for a, b, p in edges if p is not None and heads[a] != heads[b]]
     used = sorted({x for a, b, _ in light for x in (a, b)})
     if not light:
         return False
+    # Too many to look at: refused as if it isolated somebody.
     if len(used) > MOST_NODES:
         return True
     times = Counter(who for *_, people in light for who in people)
@@ -389,6 +395,7 @@ def _smallest_cut(part: list[Atom], k: int) -> bool | None:
     # Fewer than k people weigh k - 1 at most: whole numbers, however the parts are rounded.
     if lightest > k - 0.5:
         return False
+    # Parts of people add up to whole ones only where nobody stands in two atoms.
     return True if max(times.values()) == 1 else None
 
 

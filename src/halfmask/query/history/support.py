@@ -69,6 +69,7 @@ def support_of(
 
     ids = published.ids.copy()
     if withheld.get(BELOW) is not None:
+        # How many are left out is a figure too: differences of it tell of people.
         ids[ids < 0] = len(published)
     inside = np.flatnonzero(ids >= 0)
     names = ["level", *(f"g{i}" for i in range(len(plan.keys)))]

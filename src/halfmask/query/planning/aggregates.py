@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from halfmask.engines.request import Kind
     from halfmask.query.planning.scope import QueryScope
-    from halfmask.query.total.rows import TotalRows
+    from halfmask.query.total_form.rows import TotalRows
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,7 +2,8 @@
 
 A figure that depends on who meets a condition tells of those who meet it. So the conditions of all
 conditional aggregates of a query are taken together: people for whom they come out the same are one
-part of a row, and the figures are shown only where every part is large enough (``query.final``).
+part of a row, and the figures are shown only where every part is large enough
+(``query.answer_columns``).
 Sums, differences and products of one column with itself depend on nobody's choice but where they
 meet a limit, or nothing comes out; whatever else could be 1 for one person and 0 for the others
 counts as a condition: its value splits.
@@ -17,8 +18,8 @@ from typing import TYPE_CHECKING, Literal
 from sqlglot import exp
 
 from halfmask.engines.request import Kind, kind_of
-from halfmask.query.total.conversions import DATES, MOST, MOST_MULTIPLE, MOST_WHOLE
-from halfmask.query.total.rows import TotalRows
+from halfmask.query.total_form.conversions import DATES, MOST, MOST_MULTIPLE, MOST_WHOLE
+from halfmask.query.total_form.rows import TotalRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -121,7 +122,7 @@ class Conditions:
 
         ``"limited"``: only where a limit is met, so that missing values count as in a plain one.
         """
-        walk = _Walk(self.scope)
+        walk = _Splits(self.scope)
         shape = walk.shape(argument)
         curved = 2 * shape.degree if kind.startswith(("var", "stddev")) else shape.degree
         mixed = shape.crossed or (curved > shape.degree and len(shape.columns) > 1)
@@ -148,7 +149,7 @@ class Conditions:
         return "conditional" if conditional else "limited"
 
 
-class _Walk:
+class _Splits:
     """One argument: the shape that is left once everybody of a part has the same splits."""
 
     def __init__(self, scope: QueryScope) -> None:

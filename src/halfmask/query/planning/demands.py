@@ -11,8 +11,8 @@ import pyarrow as pa
 from halfmask.engines.request import WITHOUT_POLICY, kind_of
 from halfmask.engines.sql import table_node as named
 from halfmask.errors import QueryError, SchemaError
-from halfmask.query.total.conversions import bounded_numeric, case_of, comparison_of, double
-from halfmask.query.total.rows import TotalRows
+from halfmask.query.total_form.conversions import bounded_numeric, case_of, comparison_of, double
+from halfmask.query.total_form.rows import TotalRows
 from halfmask.table.demands import file_policies, person_texts, sources
 from halfmask.table.policies import DEMANDS, LARGEST, STRICTEST
 from halfmask.table.values import is_text
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from halfmask.engines.request import Engine
-    from halfmask.query.collect import AskedTable, Catalog
+    from halfmask.query.catalog import AskedTable, Catalog
     from halfmask.query.planning.guarantee import GuaranteePlan
     from halfmask.table.policies import Demand, Policies
 

@@ -14,10 +14,10 @@ import pyarrow as pa
 from halfmask.engines.request import Climb, Delete, DistinctTest, Interval, Key, Kind, Request, Rule
 from halfmask.engines.sql import table_node as named
 from halfmask.errors import HierarchyError, QueryError
+from halfmask.query.answer_columns import AnswerColumns
 from halfmask.query.clauses import fold_name
-from halfmask.query.final import Final
 from halfmask.query.planning.aggregates import Aggregates
-from halfmask.query.planning.plan import Plan, PlannedKey, resolve
+from halfmask.query.planning.plan import Plan, PlannedKey, resolve_query
 from halfmask.query.planning.scope import people_repeat
 from halfmask.query.vocabulary import fail
 from halfmask.table.hierarchies.builders import Auto
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from halfmask.engines.request import Engine, GroupMeasure
+    from halfmask.query.catalog import AskedTable, Catalog
     from halfmask.query.clauses import Chain, Generalization, Semantics
-    from halfmask.query.collect import AskedTable, Catalog
     from halfmask.query.parse import Statement
     from halfmask.query.planning.aggregates import PlannedAggregate
     from halfmask.query.planning.plan import ResolvedQuery
@@ -111,7 +111,7 @@ def plan_guarantee(statement: Statement, catalog: Catalog, engine: Engine) -> Gu
         QueryError: with line, column and a caret.
     """
     chain = statement.chain
-    query = resolve(statement, catalog, engine)
+    query = resolve_query(statement, catalog, engine)
     text, scope, total = query.text, query.scope, query.total
     rows = query.rows
     repeat = people_repeat(scope, engine, statement.rows_per_person)
@@ -122,7 +122,7 @@ def plan_guarantee(statement: Statement, catalog: Catalog, engine: Engine) -> Gu
     steps = Generalizations(text, scope, catalog, engine)
     planned, requested = steps.bind(chain, query.keys, types)
     needed, tests = requirements(text, scope, chain, aggregates, repeat=repeat)
-    final, names = Final(text, query.select, aggregates.found).query(query.keys, planned)
+    final, names = AnswerColumns(text, query.select, aggregates.found).query(query.keys, planned)
     request = Request(
         source=rows,
         keys=tuple(requested),

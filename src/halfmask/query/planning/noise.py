@@ -20,12 +20,12 @@ from halfmask.dp.personal import BY_PERSON, keyed_demands
 from halfmask.engines.request import kind_of
 from halfmask.engines.tallies import BoundedTally
 from halfmask.errors import ParameterError, SchemaError
-from halfmask.query.final import Final
+from halfmask.query.answer_columns import AnswerColumns
 from halfmask.query.planning.aggregates import Aggregates
 from halfmask.query.planning.demands import type_faults
-from halfmask.query.planning.plan import Plan, PlannedKey, resolve
+from halfmask.query.planning.plan import Plan, PlannedKey, resolve_query
 from halfmask.query.planning.questions import NoiseAggregates, bin_number
-from halfmask.query.total.rows import TotalRows
+from halfmask.query.total_form.rows import TotalRows
 from halfmask.query.vocabulary import fail
 from halfmask.table.demands import sources, with_policies
 from halfmask.table.policies import Policies, read_policies
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from halfmask.dp.views import Question
     from halfmask.engines.request import Engine
-    from halfmask.query.collect import AskedTable, Catalog
+    from halfmask.query.catalog import AskedTable, Catalog
     from halfmask.query.parse import Statement
     from halfmask.query.planning.plan import ResolvedQuery
     from halfmask.query.planning.scope import QueryScope
@@ -102,7 +102,7 @@ def plan_noise(
     Raises:
         QueryError: with line, column and a caret, for what noise cannot answer.
     """
-    query = resolve(statement, catalog, engine)
+    query = resolve_query(statement, catalog, engine)
     text, scope, select = query.text, query.scope, query.select
     source = scope.tables[scope.main] = _with_policies(scope.tables[scope.main], policies)
     declared = {**(declared_domains(source.schema) if source.schema else {}), **domains}
@@ -123,7 +123,7 @@ def plan_noise(
         for (name, expression), kind in zip(named, types, strict=True)
     ]
     _require_few(keys)
-    final, names = Final(text, select, calls).query(named, keys)
+    final, names = AnswerColumns(text, select, calls).query(named, keys)
     places = tuple(
         bin_number(expression, key.domain) if isinstance(key.domain, Bins) else expression
         for expression, key in zip(expressions, keys, strict=True)
@@ -232,6 +232,7 @@ def _parts(select: exp.Select, declared: Mapping[str, object]) -> dict[str, tupl
     terms = [] if where is None else [where.this]
     if terms and isinstance(terms[0], exp.And):
         terms = list(terms[0].flatten())
+    # Under OR or NOT a term keeps nobody out: only terms that must hold together count.
     for term in terms:
         bare = term.unnest()
         if isinstance(bare, exp.EQ):
@@ -323,6 +324,7 @@ def _require_fit(domain: Domain, kind: pa.DataType) -> None:
 def _require_few(keys: list[NoiseKey]) -> None:
     from math import prod
 
+    # A public group gets its noise whether or not anybody is in it: all of them are held.
     groups = prod(len(key.domain) for key in keys if key.domain is not None)
     if groups > MOST_GROUPS:
         raise ParameterError("groups", groups, f"at most {MOST_GROUPS:,}; group by less")

@@ -17,13 +17,13 @@ from halfmask.query.planning.subqueries import (
     refuse_other_rows,
     write_quantiles,
 )
-from halfmask.query.total.rows import TotalRows
+from halfmask.query.total_form.rows import TotalRows
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
     from halfmask.engines.request import Engine
-    from halfmask.query.collect import Catalog
+    from halfmask.query.catalog import Catalog
     from halfmask.query.parse import Statement
     from halfmask.query.planning.scope import QueryScope
     from halfmask.table.hierarchy import Hierarchy
@@ -110,7 +110,7 @@ class ResolvedQuery:
         return [column for column in self.select.find_all(exp.Column) if column.table]
 
 
-def resolve(statement: Statement, catalog: Catalog, engine: Engine) -> ResolvedQuery:
+def resolve_query(statement: Statement, catalog: Catalog, engine: Engine) -> ResolvedQuery:
     """Find out what a query speaks of; reads column types and tables of nobody's data.
 
     Raises:

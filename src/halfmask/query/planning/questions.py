@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from halfmask.dp.domain import Bins
     from halfmask.query.planning.scope import QueryScope
-    from halfmask.query.total.rows import TotalRows
+    from halfmask.query.total_form.rows import TotalRows
 
 
 def whole_steps(argument: exp.Expr, scale: Scale) -> exp.Expr:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from halfmask.engines.request import Engine
-    from halfmask.query.collect import AskedTable, Catalog
+    from halfmask.query.catalog import AskedTable, Catalog
     from halfmask.table.schema import Schema
 
 

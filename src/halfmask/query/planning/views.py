@@ -77,10 +77,10 @@ def _look(engine: Engine, found: Behind, home: str, depth: int) -> None:
     if depth == MOST_DEEP:
         raise _ComputedError("views of views")
     # A view names its tables as PostgreSQL sees them from here, as others do from where it stands.
-    _View(engine, found.definition, "" if engine.name == "postgres" else home, depth).check()
+    _Definition(engine, found.definition, "" if engine.name == "postgres" else home, depth).check()
 
 
-class _View:
+class _Definition:
     """The definition of one view."""
 
     def __init__(self, engine: Engine, definition: str, home: str, depth: int) -> None:

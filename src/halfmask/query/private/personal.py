@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from halfmask.dp.accountant import Accountant
     from halfmask.dp.budget import Budget, Number
     from halfmask.engines.tallies import BoundedTally
-    from halfmask.query.collect import AskedTable
+    from halfmask.query.catalog import AskedTable
     from halfmask.query.planning.noise import NoisePlan
 
 
@@ -192,7 +192,7 @@ def _level(levels: EpsilonLevels, source: AskedTable, alias: str) -> exp.Expr:
     from sqlglot import exp
 
     from halfmask.dp.personal import MOST
-    from halfmask.query.total.conversions import bounded_numeric
+    from halfmask.query.total_form.conversions import bounded_numeric
 
     found: list[exp.Expr] = []
     for place in levels.sources:
@@ -218,6 +218,7 @@ def _level(levels: EpsilonLevels, source: AskedTable, alias: str) -> exp.Expr:
             reached = exp.GTE(this=stated.copy(), expression=least)
             case = case.when(reached, exp.Literal.number(code + 1))
         found.append(case.else_("0"))
+    # Levels ascend with epsilon: of all that a person states, the most cautious counts.
     return found[0] if len(found) == 1 else exp.Least(this=found[0], expressions=found[1:])
 
 

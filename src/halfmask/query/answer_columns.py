@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.query.aggregate import places
-from halfmask.query.total.conversions import MOST_CHARACTERS, NUMBERS
-from halfmask.query.total.rows import TotalRows
+from halfmask.query.total_form.conversions import MOST_CHARACTERS, NUMBERS
+from halfmask.query.total_form.rows import TotalRows
 from halfmask.query.vocabulary import fail
 from halfmask.release.candidate import LargestShares
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     Rule = Mapping[str, float]
 
 
-class Final:
+class AnswerColumns:
     """Rewrites what speaks of rows to what speaks of published rows (k0..., a0..., level)."""
 
     def __init__(self, text: str, select: exp.Select, found: list[exp.Expr]) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from sqlglot import exp
 
 from halfmask.engines.request import Interval, kind_of
-from halfmask.query.total import conversions
-from halfmask.query.total.conversions import (
+from halfmask.query.total_form import conversions
+from halfmask.query.total_form.conversions import (
     DATES,
     GRAIN,
     LEAST,

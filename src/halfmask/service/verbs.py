@@ -228,7 +228,7 @@ def assess(
     from halfmask.assessment.assess import assess
 
     people = _people(loaded, population)()
-    found = assess(loaded.table(now), population=people, **asked.model_dump())
+    found = assess(loaded.table(now), population=people, **_given(asked, requests.AssessRequest))
     return write_result("assess", found, found.to_dict(), folder)
 
 
@@ -243,12 +243,11 @@ def anonymize(
     from halfmask.anonymize.run import anonymize
     from halfmask.models.options import read_models
 
-    given = asked.model_dump()
-    names = set(given) - set(requests.Promises.model_fields)
-    settings = {name: given[name] for name in names if given[name] is not None}
+    settings = _given(asked, requests.AnonymizeRequest, beside=requests.Promises)
     table = loaded.table(now)
     own = asked.demands == "keep" and any(states(table.schema, demand) for demand in EXACT)
-    models = read_models(given, population=_people(loaded, population), needed=not own)
+    people = _people(loaded, population)
+    models = read_models(asked.model_dump(), population=people, needed=not own)
     release = anonymize(table, *models, **settings)
     loaded.release = folder, release
     return write_result("anonymize", release, release.to_dict(), folder)
@@ -297,12 +296,10 @@ def frontier(
     from halfmask.assessment.frontier import frontier
     from halfmask.models.options import read_alternatives, read_numbers
 
-    given = asked.model_dump()
-    names = ("methods", "metric", "risk", "utility", "seed", "time_limit", "demands")
-    settings = {name: given[name] for name in names if given[name] is not None}
+    settings = _given(asked, requests.FrontierRequest, beside=requests.Alternatives)
     if asked.suppression is not None:
         settings["suppression"] = read_numbers("suppression", asked.suppression)
-    wanted = read_alternatives(given, population=_people(loaded, population))
+    wanted = read_alternatives(asked.model_dump(), population=_people(loaded, population))
     if not wanted:
         raise InputError("No promise is named: give k, l, t or another.")
     found = frontier(loaded.table(now), *wanted, **settings)
@@ -317,9 +314,8 @@ def compare(
 
     table = loaded.table(now)  # a process that has to read it holds no release of it
     held, release = loaded.release or (None, None)
-    found = compare(
-        table, release if held == made else made / "release.parquet", **asked.model_dump()
-    )
+    there = release if held == made else made / "release.parquet"
+    found = compare(table, there, **_given(asked, requests.CompareRequest))
     return write_result("compare", found, found.to_dict(), folder)
 
 
@@ -369,9 +365,14 @@ def synthesize(
     return write_result("synthesize", release, release.to_dict(), folder)
 
 
-def _given(asked: requests.PageRequest, kind: type[requests.PageRequest]) -> dict[str, Any]:
-    """The fields of ``kind`` that were given."""
-    given = asked.model_dump(include=set(kind.model_fields))
+def _given(
+    asked: requests.PageRequest,
+    kind: type[requests.PageRequest],
+    *,
+    beside: type[requests.PageRequest] = requests.PageRequest,
+) -> dict[str, Any]:
+    """The fields of ``kind`` that were given, without those that it has of another."""
+    given = asked.model_dump(include=set(kind.model_fields) - set(beside.model_fields))
     return {name: value for name, value in given.items() if value is not None}
 
 

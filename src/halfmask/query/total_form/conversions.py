@@ -18,7 +18,7 @@ from halfmask.query.vocabulary import fail
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from halfmask.query.total.rows import TotalRows
+    from halfmask.query.total_form.rows import TotalRows
 
 
 MOST_WHOLE = (1 << 62) - 1  # the sum of two stays within 64 bits

@@ -1,4 +1,4 @@
-"""What may be asked of an assessment, a comparison or a frontier, and the settings of the last."""
+"""The settings that a frontier tries: promises, methods, shares left out, from weak to strong."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -15,79 +15,68 @@ from halfmask.anonymize.auto import AUTO, suitable_methods
 from halfmask.anonymize.run import METHODS, PERTURBING, RECODINGS
 from halfmask.errors import InputError, ParameterError, SchemaError
 from halfmask.metrics.sides import ReleasedRows
-from halfmask.models.requirements import require_models
+from halfmask.models.requirements import refuse_keywords, require_models
 from halfmask.models.verdict import known_models, parameters, require_number, require_whole
+from halfmask.report.frontier import RISKS, UTILITIES
 from halfmask.table.hierarchies.builders import Auto
 from halfmask.table.table import Table, require_table
 
 if TYPE_CHECKING:
     from halfmask.models.verdict import Model
-    from halfmask.table.classes import Classes
     from halfmask.table.schema import Schema
     from halfmask.table.tuples import Tuples
-    from halfmask.table.weights import Weights
 
 
-_MORE = 1.01
+class FrontierSettings(TypedDict, total=False):
+    """Which settings are tried and how they are compared; ``frontier`` explains each."""
+
+    methods: Sequence[str]
+    suppression: Sequence[float]
+    metric: str
+    risk: str
+    utility: str | None
+    seed: int
+    time_limit: float | None
+    epsilons: Sequence[float]
+    synthesizer: str
+    domains: Any
+    draws: int
 
 
-def require_limit(limit: float) -> None:
-    """Refuse a limit of risk that nothing or everything would keep."""
-    allowed = "a number above 0 and below 1"
-    if isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 < limit < 1:
-        raise ParameterError("limit", limit, allowed)
+@dataclass(frozen=True, slots=True)
+class FrontierOptions:
+    """Which settings are tried and how they are compared, checked."""
 
+    methods: Sequence[str] = (AUTO,)
+    suppression: Sequence[float] = (0.0, 0.02, 0.05)
+    metric: str = "loss"
+    risk: str = "mean"
+    utility: str | None = None
+    seed: int = 0
+    time_limit: float | None = None
+    epsilons: Sequence[float] = ()
+    synthesizer: str = "auto"
+    domains: Any = None
+    draws: int = 5
 
-def require_fraction(fraction: float | None) -> None:
-    """Refuse what is no share of a population."""
-    if fraction is not None:
-        require_number("fraction", fraction, 0, 1, open_low=True)
+    @classmethod
+    def of(cls, settings: FrontierSettings) -> FrontierOptions:
+        """Read settings.
 
-
-def require_everybody(classes: Classes, population: int) -> None:
-    """Refuse a population that cannot hold the people of the table."""
-    people = _people(classes)
-    if population < people:
-        raise InputError(
-            f"The population has {population:,} rows and the table {people:,} people: give a table "
-            "of everybody, those of the table among them, or leave it out."
-        )
-
-
-def known_fraction(
-    fraction: float | None, classes: Classes, population: Table | None, weights: Weights | None
-) -> float | None:
-    """The share of the population that a table of these classes holds, as stated or it follows."""
-    if fraction is not None:
-        return fraction
-    if population is not None:
-        return min(1.0, _people(classes) / len(population))
-    return None if weights is None else weights.fraction
-
-
-def _people(classes: Classes) -> int:
-    """How many people there are, each once, in however many classes."""
-    if classes.owners is None:
-        return int(classes.rows.sum())
-    return len(np.unique(classes.owners.person))
-
-
-def require_weights_within(
-    weights: Weights, population: Table | None, fraction: float | None
-) -> None:
-    """Refuse weights that stand for more people than were said to be.
-
-    Weights are estimates and fractions are rounded: 1 % more is taken.
-    """
-    stated = [] if population is None else [len(population)]
-    stated += [] if fraction is None else [round(weights.people / fraction)]
-    for people in stated:
-        if weights.total > _MORE * people:
-            raise InputError(
-                f"The weights in column '{weights.column}' add up to more people than the "
-                f"population has by what was said ({people:,}): check that they are weights of "
-                "people (not of households), or correct the population or the fraction."
-            )
+        Raises:
+            ParameterError: there is no such setting, or it cannot be so.
+        """
+        given: dict[str, Any] = dict(settings)
+        refuse_keywords("frontier", [name for name in given if name not in cls.__slots__])
+        found = cls(**given)
+        if found.risk not in RISKS:
+            raise ParameterError("risk", found.risk, "one of " + ", ".join(RISKS))
+        if found.utility is not None and found.utility not in UTILITIES:
+            allowed = f"{', '.join(UTILITIES)} or None"
+            raise ParameterError("utility", found.utility, allowed)
+        require_effort(found.seed, found.time_limit)
+        require_whole("draws", found.draws, 2)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +140,11 @@ def chains(
 
 
 def spread_auto(
-    wanted: Sequence[Sequence[Setting]], table: Table, metric: str, *, rows: bool
+    wanted: Sequence[Sequence[Setting]], table: Table, metric: str
 ) -> list[list[Setting]]:
     """The chains, in place of ``"auto"`` those of the methods that ``anonymize`` would try.
 
-    Divisions, which leave nobody out, are tried once; where ``rows`` are not at hand, not at all.
+    Divisions, which leave nobody out, are tried once.
     """
     out = [list(chain) for chain in wanted if chain[0].method != AUTO]
     divided = set()
@@ -167,7 +156,7 @@ def spread_auto(
                 out.append([replace(one, method=method, auto=True) for one in chain])
                 continue
             key = (method, *(id(model) for one in chain for model in one.models))
-            if rows and key not in divided:
+            if key not in divided:
                 divided.add(key)
                 out.append(
                     [replace(one, method=method, suppression=0.0, auto=True) for one in chain]

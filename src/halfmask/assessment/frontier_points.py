@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from halfmask.assessment.frontier_settings import strength
 from halfmask.assessment.measure import Document
-from halfmask.assessment.settings import strength
 from halfmask.errors import ParameterError
 from halfmask.metrics.common_ground import leaf_bins
 from halfmask.metrics.utility.distributions import hellinger
 from halfmask.release.labels import Ranges, Sets
 from halfmask.release.partition import RowPartition, column_loss, table_loss
-from halfmask.report.frontier import RISKS, UTILITIES
+from halfmask.report.frontier import RISKS
 from halfmask.table.classes import classes_by_id
 from halfmask.table.document import Result, document_field
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from halfmask.assessment.settings import Setting
+    from halfmask.assessment.frontier_settings import Setting
     from halfmask.release.demands import DemandsStatement
     from halfmask.release.release import Release
     from halfmask.table.classes import Classes, Histogram
@@ -363,14 +363,6 @@ class Frontier(Document):
 
 
 _DIGITS = 12  # figures that agree so far are equal
-
-
-def require_axes(risk: str, utility: str | None) -> None:
-    """Refuse figures that points cannot be compared by."""
-    if risk not in RISKS:
-        raise ParameterError("risk", risk, "one of " + ", ".join(RISKS))
-    if utility is not None and utility not in UTILITIES:
-        raise ParameterError("utility", utility, f"{', '.join(UTILITIES)} or None")
 
 
 def keep_least_lost(points: Sequence[Point]) -> list[Point]:
