@@ -19,15 +19,19 @@ from typing import Any
 
 import pyarrow as pa
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "tools"))
+
+from memory_cell import MemoryCellStore
+
 from halfmask.protocol import simulate as census
-from halfmask.protocol.blueprint import blueprint
-from halfmask.protocol.commons import SUMS, Merge, Policy, Terms
+from halfmask.protocol.cell_plan import plan_for_cells
+from halfmask.protocol.common_schema import SUMS, Merge, Policy, Terms
 from halfmask.protocol.contribution import contribution
 from halfmask.protocol.keys import new_issuer
 from halfmask.protocol.parties.asker import Asker
 from halfmask.protocol.parties.cell import Cell
 from halfmask.protocol.simulate import simulate
-from halfmask.protocol.store.vault import FileSpill, MemoryCellStore
+from halfmask.protocol.store.vault import FileSpill
 from halfmask.protocol.transport import Sender, drive
 
 TURNS = 9  # of what is compared, of which the median counts
@@ -132,7 +136,7 @@ def one_cell() -> dict[str, float]:
             ("plain", census.PLAIN, Policy(1)),
             ("personal", census.QUERY, Policy(15, 7)),
         ):
-            made = blueprint(commons, text)
+            made = plan_for_cells(commons, text)
             started = time.process_time()
             for row in rows:
                 contribution(made, {"census": row}, policy)

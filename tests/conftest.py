@@ -71,7 +71,7 @@ def small_guarantees(request: pytest.FixtureRequest) -> Iterator[None]:
 
     Pages and attacks see the floor that users have.
     """
-    places = [import_module(f"halfmask.{n}") for n in ("query.run", "protocol.commons")]
+    places = [import_module(f"halfmask.{n}") for n in ("query.run", "protocol.common_schema")]
     usual = places[0].FLOOR
     for place in places:
         place.FLOOR = usual if {"attacks", "docs"} & set(request.path.parts) else 1

@@ -11,21 +11,21 @@ from typing import Any
 
 import msgspec
 import pytest
+from memory_cell import MemoryCellStore
 from tests.protocol.town import Town, row
 
 from halfmask.engines.duckdb.engine import DuckDB
 from halfmask.errors import ProtocolError, UnsupportedQueryError
-from halfmask.protocol import layout
-from halfmask.protocol.blueprint import blueprint
-from halfmask.protocol.commons import Policy, Terms, commons_from, permits
+from halfmask.protocol.cell_plan import plan_for_cells
+from halfmask.protocol.common_schema import Policy, Terms, commons_from, permits
 from halfmask.protocol.contribution import contribution
 from halfmask.protocol.crypto import FrameKey, derive, place, seat, sign
 from halfmask.protocol.keys import PROOF, new_issuer
 from halfmask.protocol.messages import Contribute, Deliver, encode_message, read_reply, read_request
 from halfmask.protocol.parties import worker
+from halfmask.protocol.records import layout
 from halfmask.protocol.schedule import Schedule
 from halfmask.protocol.store.relay_sqlite import RelayStore
-from halfmask.protocol.store.vault import MemoryCellStore
 from halfmask.protocol.transport import drive
 
 COMMONS = commons_from(
@@ -58,7 +58,7 @@ def town_of(people: list[dict[str, Any]], **more: Any) -> Town:
 def minted(town: Town, question: Any, salary: int, serial: bytes, kind: str) -> Contribute:
     """A contribution of somebody who holds the group's key, and no credential of the issuer."""
     key = town.cells[0].key
-    made = blueprint(COMMONS, TOTAL, town.terms, derive(key.secret, b"", b"tokens"))
+    made = plan_for_cells(COMMONS, TOTAL, town.terms, derive(key.secret, b"", b"tokens"))
     person = {"city": "Bourges", "age": 1, "salary": salary, "note": ""}
     record = contribution(made, {"people": row(COMMONS, person)}, Policy(1)).record
     frames = FrameKey(key.secret, question.id)
@@ -114,7 +114,7 @@ def test_without_the_check_four_minted_cells_give_her_away(monkeypatch: pytest.M
 
     def unchecked(context: worker.TaskContext, ticket: bytes, sealed: bytes) -> bytes:
         plain = context.key.open(seat(context.query, ticket), sealed)
-        return plain[: context.blueprint.layout.size]
+        return plain[: context.cell_plan.layout.size]
 
     monkeypatch.setattr(worker.TaskContext, "admit", unchecked)
     town = town_of([DANA, *OTHERS])
@@ -128,7 +128,7 @@ def test_work_by_whoever_holds_the_group_key_alone_is_refused() -> None:
     town = town_of([DANA, *OTHERS, OTHERS[0]])
     question = town.question(TOTAL)
     key = town.cells[0].key
-    made = blueprint(COMMONS, TOTAL, town.terms, derive(key.secret, b"", b"tokens"))
+    made = plan_for_cells(COMMONS, TOTAL, town.terms, derive(key.secret, b"", b"tokens"))
     invented = [
         contribution(made, {"people": row(COMMONS, {**DANA, "salary": s})}, Policy(1)).record
         for s in (1, 2, 3, 4)
@@ -165,7 +165,7 @@ def test_work_by_whoever_holds_the_group_key_alone_is_refused() -> None:
 
 def again(town: Town, question: Any, cell: Any, salary: int, ticket: bytes | None) -> Contribute:
     """One more contribution of a broken cell, under its own credential."""
-    made = blueprint(COMMONS, TOTAL, town.terms, derive(cell.key.secret, b"", b"tokens"))
+    made = plan_for_cells(COMMONS, TOTAL, town.terms, derive(cell.key.secret, b"", b"tokens"))
     person = {"city": "Bourges", "age": 1, "salary": salary, "note": ""}
     record = contribution(made, {"people": row(COMMONS, person)}, Policy(1)).record
     frames = FrameKey(cell.key.secret, question.id)
@@ -194,7 +194,7 @@ def test_a_contribution_speaks_for_one_person(claim: str) -> None:
     town = town_of([DANA, *OTHERS])
     question = town.question(TOTAL)
     cell = town.cells[1]
-    made = blueprint(COMMONS, TOTAL, town.terms, derive(cell.key.secret, b"", b"tokens"))
+    made = plan_for_cells(COMMONS, TOTAL, town.terms, derive(cell.key.secret, b"", b"tokens"))
     person = {"city": "Bourges", "age": 1, "salary": 10, "note": ""}
     record = made.layout.read(
         contribution(made, {"people": row(COMMONS, person)}, Policy(1)).record
@@ -324,7 +324,7 @@ def test_a_demand_on_a_column_holds_however_it_is_named(wording: str, column: st
     # Without that demand she would take part: it is the demand that keeps her out.
     assert permits(Policy(2, 2 if wording == "diversity" else 1), COMMONS, text, 0)
     try:
-        made = blueprint(COMMONS, text)
+        made = plan_for_cells(COMMONS, text)
     except UnsupportedQueryError:
         return  # nobody is asked
     tables = {"people": row(COMMONS, DANA)}
@@ -334,7 +334,7 @@ def test_a_demand_on_a_column_holds_however_it_is_named(wording: str, column: st
 @pytest.mark.parametrize("general", [(50, 1), (2, 9)])
 def test_a_column_named_with_less_lowers_no_general_demand(general: tuple[int, int]) -> None:
     policy = Policy(*general, {"salary": (2, 1), "city": (2, 1)})
-    made = blueprint(COMMONS, TOTAL)
+    made = plan_for_cells(COMMONS, TOTAL)
     given = contribution(made, {"people": row(COMMONS, DANA)}, policy)
     assert given.reason == "no level satisfies the policy"
     assert policy.demand(["salary", "city"]) == general
@@ -360,7 +360,7 @@ def test_the_door_of_a_cell_does_not_believe_what_chose_the_level(
     home.demands = COLUMN
     question = town.question(TOTAL.replace("k = 5", "k = 2"))
     assert town.gather(question)[0] == "the policy forbids it"
-    made = blueprint(COMMONS, TOTAL.replace("k = 5", "k = 2"), town.terms)
+    made = plan_for_cells(COMMONS, TOTAL.replace("k = 5", "k = 2"), town.terms)
     (entry,) = home.log()
     assert made.layout.level(entry.record) is None
 
@@ -461,7 +461,7 @@ def test_what_evaluates_a_question_depends_on_no_row(monkeypatch: pytest.MonkeyP
         "CASE WHEN salary = 4321 THEN EXP(salary / 1000) ELSE 1 END > 0 "
         "GROUP BY city GUARANTEE k = 2"
     )
-    made = blueprint(COMMONS, text)
+    made = plan_for_cells(COMMONS, text)
     monkeypatch.setattr(DuckDB, "__init__", lambda *a, **m: started.append(1) or init(*a, **m))
     counts = []
     for salary in (SALARY, 17, None):

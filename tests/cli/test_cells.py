@@ -15,7 +15,7 @@ from tests.protocol.town import Town
 
 import halfmask as hm
 from halfmask.cli.query import _silent
-from halfmask.protocol.commons import Policy, Terms, commons_from, read_commons
+from halfmask.protocol.common_schema import Policy, Terms, commons_from, read_commons
 from halfmask.protocol.keys import AskerKey, CellKey, new_issuer, read_key
 from halfmask.protocol.parties.asker import Asker
 from halfmask.protocol.parties.relay import Relay

@@ -22,7 +22,7 @@ from tests.protocol.town import Town
 
 import halfmask as hm
 from halfmask.cli.main import run
-from halfmask.protocol.commons import commons_from
+from halfmask.protocol.common_schema import commons_from
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "cells.md").read_text(encoding="utf-8")
 

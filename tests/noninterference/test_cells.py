@@ -12,7 +12,7 @@ from effort import THOROUGH
 from questions import Grammar, Source
 
 from halfmask.errors import HalfmaskError
-from halfmask.protocol.commons import Terms, commons_from
+from halfmask.protocol.common_schema import Terms, commons_from
 from halfmask.protocol.simulate import simulate
 
 if TYPE_CHECKING:

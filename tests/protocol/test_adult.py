@@ -11,7 +11,7 @@ from adult import NUMBERS, PLACES, TREES, adult_rows
 
 import halfmask as hm
 from halfmask.protocol import simulate as census
-from halfmask.protocol.commons import MERGES, Commons, Terms, commons_from
+from halfmask.protocol.common_schema import MERGES, CommonSchema, Terms, commons_from
 from halfmask.protocol.simulate import simulate
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def adult(data: Path) -> pa.Table:
     return adult_rows(data)
 
 
-def commons(adult: pa.Table) -> Commons:
+def commons(adult: pa.Table) -> CommonSchema:
     columns: dict[str, Any] = {}
     for name in PLACES:
         columns[name] = {"role": "sensitive" if name == "fnlwgt" else "quasi"}

@@ -10,7 +10,7 @@ import pytest
 from halfmask.cli.main import run
 from halfmask.errors import InputError, ParameterError
 from halfmask.protocol.advice import advise, least_epsilon
-from halfmask.protocol.commons import commons_from
+from halfmask.protocol.common_schema import commons_from
 
 CITIES = ["Bourges", "Orléans", "Paris", "Versailles", "Vierzon"]
 TREE = {"Centre": ["Bourges", "Orléans", "Vierzon"], "Region": ["Paris", "Versailles"]}

@@ -16,7 +16,7 @@ from tests.protocol.deaths import Nursery, ask_dying_relays
 from tests.protocol.town import COMMONS, TABLES, Town, row, sql
 
 from halfmask.errors import HalfmaskError, InputError, ProtocolError
-from halfmask.protocol.commons import MERGES, Policy, Terms
+from halfmask.protocol.common_schema import MERGES, Policy, Terms
 from halfmask.protocol.messages import (
     Contribute,
     Deliver,

@@ -11,20 +11,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from effort import THOROUGH
+from memory_cell import MemoryCellStore
 from noise import repeatable
 from tests.protocol.town import COMMONS, NOW, Town, row
 
 from halfmask.errors import InternalError, MessageError, UnsupportedQueryError
 from halfmask.protocol import contribution as contributing
 from halfmask.protocol.answering import answer_cells
-from halfmask.protocol.blueprint import blueprint
-from halfmask.protocol.commons import Policy, Terms, commons_from
+from halfmask.protocol.cell_plan import plan_for_cells
+from halfmask.protocol.common_schema import Policy, Terms, commons_from
 from halfmask.protocol.contribution import contribution
 from halfmask.protocol.filtering import add_noise, keyed_sampler
-from halfmask.protocol.layout import combine_records
 from halfmask.protocol.messages import Deliver, Late, encode_message, read_request
+from halfmask.protocol.records.layout import combine_records
 from halfmask.protocol.simulate import contributions
-from halfmask.protocol.store.vault import MemoryCellStore
 from halfmask.protocol.transport import drive
 
 LOCAL = Terms(partition=4, frame=4, room=64, local=True)
@@ -165,11 +165,11 @@ def test_local_recoding_is_the_rule_that_plain_python_follows() -> None:
     towns = [drawn(random, int(random.integers(1, 70))) for _ in range(300)]
     rows = [{**person, "town": i} for i, town in enumerate(towns) for person in town]
     table = pa.Table.from_pylist(rows)
-    made = blueprint(commons, text("town, a, b"), LOCAL)
+    made = plan_for_cells(commons, text("town, a, b"), LOCAL)
     (records,) = contributions(made, table, "people")
     done = answer_cells(made, combine_records(made.layout, records))
     answer, told = done.to_arrow().to_pylist(), done.to_dict()
-    chained = blueprint(commons, text("town, a, b"))
+    chained = plan_for_cells(commons, text("town, a, b"))
     plain = answer_cells(chained, combine_records(chained.layout, records)).to_arrow().to_pylist()
     assert sum(r["n"] for r in answer) == sum(r["n"] for r in plain)
     levels = {level["level"]: level["step"] for level in told["levels"]}
@@ -213,7 +213,7 @@ def test_the_door_does_not_let_a_group_leave_finer_in_any_column(
     seen: list[Any] = []
     monkeypatch.setattr(door, "seal", lambda candidate: seen.append(candidate) or real(candidate))
     table = pa.Table.from_pylist(drawn(np.random.default_rng(3), 60))
-    made = blueprint(COMMONS, text(), LOCAL)
+    made = plan_for_cells(COMMONS, text(), LOCAL)
     (records,) = contributions(made, table, "people")
     answer_cells(made, combine_records(made.layout, records))
     (candidate,) = seen
@@ -241,7 +241,7 @@ LISTED = commons_from({"tables": {"people": {"columns": {
 }}}})  # fmt: skip
 COUNT = "SELECT b, COUNT(*) AS n FROM people GROUP BY b GUARANTEE k = 5"
 NOISY = Terms(partition=64, frame=64, room=64, epsilon=1.0)
-MADE = blueprint(LISTED, COUNT, NOISY)
+MADE = plan_for_cells(LISTED, COUNT, NOISY)
 
 
 def noisy_town(epsilons: list[float | None], terms: Terms = NOISY, budget: float = 100.0) -> Town:
@@ -369,7 +369,7 @@ def test_another_question_and_another_closing_draw_other_noise() -> None:
 def test_who_meets_a_condition_is_hidden_by_noise_too() -> None:
     people = {"people": row(LISTED, {"b": "x", "s": 1})}
     asked = COUNT.replace("GROUP", "WHERE s > 3 GROUP")
-    made = blueprint(LISTED, asked, NOISY)
+    made = plan_for_cells(LISTED, asked, NOISY)
     outside = contribution(made, people, Policy(1, epsilon=1.0))
     inside = contribution(made, {"people": row(LISTED, {"b": "x", "s": 4})}, Policy(1, epsilon=1.0))
     assert (outside.level, inside.level) == (None, 0)
@@ -385,7 +385,7 @@ def test_who_meets_a_condition_is_hidden_by_noise_too() -> None:
 ])  # fmt: skip
 def test_questions_that_noise_at_filtering_does_not_suit(asked: str, terms: Terms) -> None:
     with pytest.raises(UnsupportedQueryError):
-        blueprint(LISTED, asked, terms)
+        plan_for_cells(LISTED, asked, terms)
 
 
 @pytest.mark.parametrize("changes", [

@@ -20,7 +20,7 @@ from patience import PATIENCE, until
 from tests.protocol.town import Town
 
 from halfmask.errors import AuthenticationError, InputError, PartyUnavailableError
-from halfmask.protocol.commons import Terms
+from halfmask.protocol.common_schema import Terms
 from halfmask.protocol.messages import LARGEST, Browse, Open, encode_message, read_reply
 from halfmask.protocol.parties.relay import Relay
 from halfmask.protocol.store.relay_sqlite import RelayStore

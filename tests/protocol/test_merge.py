@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 from tests.protocol.town import COMMONS, Town, sql
 
 from halfmask.errors import RoomError
-from halfmask.protocol import layout
-from halfmask.protocol import merge as network
-from halfmask.protocol import merge as swap
-from halfmask.protocol.blueprint import blueprint
-from halfmask.protocol.commons import Terms
+from halfmask.protocol.cell_plan import plan_for_cells
+from halfmask.protocol.common_schema import Terms
+from halfmask.protocol.records import layout
+from halfmask.protocol.records import merge as network
+from halfmask.protocol.records import merge as swap
 from halfmask.protocol.schedule import Schedule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LAYOUT = blueprint(COMMONS, sql()).layout
+LAYOUT = plan_for_cells(COMMONS, sql()).layout
 
 
 def partition(keys: list[int], frame: int, count: int) -> list[Any]:

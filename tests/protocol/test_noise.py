@@ -7,24 +7,24 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from memory_cell import MemoryCellStore
 from noise import repeatable
 from tests.protocol.town import NOW, Town, row
 
 from halfmask.errors import ParameterError, UnsupportedQueryError
-from halfmask.protocol.blueprint import blueprint
-from halfmask.protocol.commons import Policy, Terms, commons_from
+from halfmask.protocol.cell_plan import plan_for_cells
+from halfmask.protocol.common_schema import Policy, Terms, commons_from
 from halfmask.protocol.contribution import (
     Participation,
     categories,
     contribution,
     debias,
     object_to_cost,
-    randomize,
+    randomize_group,
     response,
 )
 from halfmask.protocol.crypto import FrameKey, seat
 from halfmask.protocol.messages import Contribute
-from halfmask.protocol.store.vault import MemoryCellStore
 from halfmask.protocol.transport import drive
 
 COMMONS = commons_from({"tables": {"people": {"columns": {
@@ -33,12 +33,12 @@ COMMONS = commons_from({"tables": {"people": {"columns": {
 }}}})  # fmt: skip
 TEXT = "SELECT b, COUNT(*) AS n FROM people GROUP BY b GUARANTEE k = 5"
 TERMS = Terms(partition=64, frame=64, room=64, noise=True)
-MADE = blueprint(COMMONS, TEXT, TERMS)
+MADE = plan_for_cells(COMMONS, TEXT, TERMS)
 
 
 def test_reports_have_the_stated_distribution() -> None:
     assert categories(MADE.layout) == 4
-    drawn = [randomize(["y"], MADE.layout, response(1.0, 4))[0] for _ in range(4000)]
+    drawn = [randomize_group(["y"], MADE.layout, response(1.0, 4))[0] for _ in range(4000)]
     p = math.e / (math.e + 3)
     for value in ("x", "y", "z", None):
         expected = p if value == "y" else (1 - p) / 3
@@ -68,7 +68,7 @@ def test_estimates_have_no_bias_where_everybody_has_another_epsilon() -> None:
 def test_two_fair_coins_are_estimated_by_twice_the_seen_less_half_of_all() -> None:
     # tabular-models, example 9: 60 of 100 say yes, so about 2 * 60 - 50 = 70 mean it.
     values = {"tables": {"people": {"columns": {"b": {"role": "quasi", "values": ["yes"]}}}}}
-    layout = blueprint(commons_from(values), TEXT, TERMS).layout
+    layout = plan_for_cells(commons_from(values), TEXT, TERMS).layout
     groups = np.zeros(2, layout.dtype)
     groups["key"] = [bytes([1, 0, i + 1]) for i in range(2)]
     groups["rows"] = [60, 40]
@@ -153,7 +153,7 @@ def test_no_epsilon_means_a_dummy_of_the_same_length() -> None:
 ])  # fmt: skip
 def test_questions_that_noise_does_not_suit(text: str) -> None:
     with pytest.raises(UnsupportedQueryError):
-        blueprint(COMMONS, text, TERMS)
+        plan_for_cells(COMMONS, text, TERMS)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, 1e-13, math.inf, math.nan, 20.01])

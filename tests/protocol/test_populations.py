@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from tests.protocol.town import COMMONS, GUARANTEES, Town, row, sql
 
 import halfmask as hm
-from halfmask.protocol import answering, layout
-from halfmask.protocol.blueprint import blueprint
-from halfmask.protocol.commons import MERGES, Policy, Terms, commons_from
+from halfmask.protocol import answering
+from halfmask.protocol.cell_plan import plan_for_cells
+from halfmask.protocol.common_schema import MERGES, Policy, Terms, commons_from
 from halfmask.protocol.contribution import contribution
 from halfmask.protocol.crypto import FrameKey
 from halfmask.protocol.parties.worker import seal_contribution
+from halfmask.protocol.records import layout
 from halfmask.protocol.simulate import UnprovenCell, close, contributions
 
 Person = dict[str, Any]
@@ -119,7 +120,7 @@ def test_thousands_of_populations(semantics: str) -> None:
     random = np.random.default_rng(SEMANTICS.index(semantics))
     people = many_people(random)
     text = sql(semantics).replace("SELECT a,", "SELECT town, a,").replace("BY a,", "BY town, a,")
-    made = blueprint(NUMBERED, text)
+    made = plan_for_cells(NUMBERED, text)
     query = bytes(32)
     key = FrameKey(bytes(32), query)
     towns = people["town"].to_numpy()
@@ -154,7 +155,7 @@ def test_thousands_of_populations(semantics: str) -> None:
 
 def test_simulated_contributions_are_those_of_single_cells() -> None:
     people = many_people(np.random.default_rng(9)).slice(0, 150)
-    made = blueprint(NUMBERED, sql())
+    made = plan_for_cells(NUMBERED, sql())
     together = np.concatenate(list(contributions(made, people, "people")))
     arrow = NUMBERED.tables["people"].arrow
     for i, person in enumerate(people.to_pylist()):
@@ -208,7 +209,7 @@ def by_hand(people: list[Person]) -> dict[tuple[Any, ...], tuple[Any, ...]]:
 def test_groups_are_what_a_person_with_a_pencil_finds(
     people: list[Person], size: int, chance: Any
 ) -> None:
-    made = blueprint(COMMONS, sql())
+    made = plan_for_cells(COMMONS, sql())
     given = [
         contribution(
             made, {"people": row(COMMONS, p)}, None if p["k"] is None else Policy(p["k"], p["l"])

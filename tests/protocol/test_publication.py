@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from memory_cell import MemoryCellStore
 from tests.protocol.deaths import Nursery, ask_dying_relays
 from tests.protocol.town import NOW, Town, row
 
 import halfmask as hm
 from halfmask.errors import InputError, ParameterError, PrivacyError, UnsupportedQueryError
-from halfmask.protocol.blueprint import blueprint
-from halfmask.protocol.commons import RELEASES, Policy, Terms, commons_from, permits_row
+from halfmask.protocol.cell_plan import plan_for_cells
+from halfmask.protocol.common_schema import RELEASES, Policy, Terms, commons_from, permits_row
 from halfmask.protocol.contribution import contribution
-from halfmask.protocol.layout import combine_records
 from halfmask.protocol.messages import Contribute, read_reply, read_request
 from halfmask.protocol.publication import (
-    demands_of,
     join_rows,
     release_record,
     release_rows,
     release_text,
+    sent_demands,
 )
+from halfmask.protocol.records.layout import combine_records
 from halfmask.protocol.store.relay_sqlite import RelayStore
-from halfmask.protocol.store.vault import MemoryCellStore
 from halfmask.protocol.transport import drive
 from halfmask.release.document import AS_IT_WAS
 
@@ -107,7 +107,7 @@ def test_cells_release_what_a_trusted_center_would(method: str) -> None:
         people[1]["k"] = None  # states nothing: sends nothing
         terms = Terms(partition=16, frame=32, room=64, release=method)
         found = Town(people, COMMONS, terms).ask(TEXT) if seed == 0 else None
-        made = blueprint(COMMONS, TEXT, Terms(release=method))
+        made = plan_for_cells(COMMONS, TEXT, Terms(release=method))
         given = [
             contribution(
                 made,
@@ -140,10 +140,10 @@ def test_equal_rows_with_other_demands_stay_apart() -> None:
         for k in (1, 5, 1, 4)
     ]
     text = release_text(COMMONS, ["age", "illness"], k=3)
-    made = blueprint(COMMONS, text, TERMS)
+    made = plan_for_cells(COMMONS, text, TERMS)
     given = [contribution(made, {"people": row(COMMONS, p)}, Policy(p["k"])).record for p in people]
     merged = combine_records(made.layout, made.layout.read(b"".join(given)))
-    k, _ = demands_of(made, merged)
+    k, _ = sent_demands(made, merged)
     assert sorted(zip(k.tolist(), made.layout.people(merged).tolist(), strict=True)) == [
         (1, 2), (4, 1), (5, 1),
     ]  # fmt: skip
@@ -159,7 +159,7 @@ def test_the_order_of_rows_tells_nothing_that_they_do_not_show() -> None:
     people = drawn(3, 30)
     shown = []
     for turned in (people, people[::-1]):
-        made = blueprint(COMMONS, TEXT, TERMS)
+        made = plan_for_cells(COMMONS, TEXT, TERMS)
         given = [
             contribution(made, {"people": row(COMMONS, p)}, Policy(p["k"], p["l"])).record
             for p in turned
@@ -180,7 +180,7 @@ def test_the_asker_learns_nothing_of_whom_nothing_can_serve(method: str) -> None
     alone = {"age": 25, "town": "z", "illness": "none", "number": 7, "k": 90, "l": 1}
     odd = alone | {"age": 10**6, "town": None, "number": 10**9, "l": 60}
     same = alone | {"number": others[0]["number"], "k": 1, "l": 50}  # alone with any l
-    made = blueprint(COMMONS, TEXT, Terms(release=method))
+    made = plan_for_cells(COMMONS, TEXT, Terms(release=method))
 
     def released(people: list[Person]) -> tuple[pa.Table, dict[str, Any]]:
         given = [
@@ -285,7 +285,7 @@ def test_a_relay_killed_at_every_step_gives_the_same_release(
 
 def sent(policy: Policy | None, text: str = TEXT, **values: Any) -> tuple[int | None, str]:
     person = {"age": 30, "town": "x", "illness": "flu", "number": 1} | values
-    made = blueprint(COMMONS, text, TERMS)
+    made = plan_for_cells(COMMONS, text, TERMS)
     given = contribution(made, {"people": row(COMMONS, person)}, policy)
     return given.level, given.reason
 
@@ -309,7 +309,7 @@ def test_who_contributes_a_row() -> None:
 
 
 def test_a_person_with_several_rows_stays_out() -> None:
-    made = blueprint(COMMONS, TEXT, TERMS)
+    made = plan_for_cells(COMMONS, TEXT, TERMS)
     one = row(COMMONS, {"age": 30, "town": "x", "illness": "flu", "number": 1})
     given = contribution(made, {"people": pa.concat_tables([one, one])}, Policy(3))
     assert given.level is None
@@ -375,7 +375,7 @@ def test_groups_of_cells_release_by_themselves_and_their_rows_are_joined() -> No
 
 
 def test_the_record_counts_what_the_asker_promised_on_the_rows_again() -> None:
-    made = blueprint(COMMONS, release_text(COMMONS, ["age", "illness"], k=3, l=2), TERMS)
+    made = plan_for_cells(COMMONS, release_text(COMMONS, ["age", "illness"], k=3, l=2), TERMS)
     columns = [{"name": "age", "action": "ranges"}, {"name": "illness", "action": AS_IT_WAS}]
     verdicts = [{"model": "k-anonymity"}, {"model": "personal k-anonymity"}]
     document = {"verdicts": verdicts, "columns": columns}
@@ -406,7 +406,7 @@ def test_the_record_counts_what_the_asker_promised_on_the_rows_again() -> None:
 ])  # fmt: skip
 def test_what_is_no_release_of_rows(text: str) -> None:
     with pytest.raises(UnsupportedQueryError):
-        blueprint(COMMONS, text, TERMS)
+        plan_for_cells(COMMONS, text, TERMS)
 
 
 def test_a_schema_that_asks_for_k_1_needs_a_larger_one_stated() -> None:
@@ -418,21 +418,21 @@ def test_a_schema_that_asks_for_k_1_needs_a_larger_one_stated() -> None:
     with pytest.raises(InputError, match=r"k = 2 or more.*common schema asks for k = 1 only.*--k"):
         release_text(commons, ["age", "town"])
     with pytest.raises(UnsupportedQueryError, match=r"k = 2 or more, and k = 1 is stated.*--k"):
-        blueprint(commons, release_text(commons, ["age", "town"], k=1), TERMS)
-    made = blueprint(commons, release_text(commons, ["age", "town"], k=2), TERMS)
+        plan_for_cells(commons, release_text(commons, ["age", "town"], k=1), TERMS)
+    made = plan_for_cells(commons, release_text(commons, ["age", "town"], k=2), TERMS)
     assert made.plan.request.guarantees[0][0] == 2
 
 
 def test_an_l_of_the_asker_holds_for_every_sensitive_column() -> None:
     text = release_text(COMMONS, ["age", "illness", "number"], k=2, l=3)
-    made = blueprint(COMMONS, text, TERMS)
+    made = plan_for_cells(COMMONS, text, TERMS)
     assert made.plan.request.guarantees == ((2, 3),)
     assert made.diverse == ["illness", "number"]
 
 
 def test_columns_in_other_letters_keep_their_roles() -> None:
     try:
-        made = blueprint(COMMONS, TEXT.replace('"number"', "NUMBER"), TERMS)
+        made = plan_for_cells(COMMONS, TEXT.replace('"number"', "NUMBER"), TERMS)
     except UnsupportedQueryError:
         return
     assert made.diverse == ["number"]

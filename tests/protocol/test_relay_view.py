@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.protocol.town import Town
 
-from halfmask.protocol.commons import MERGES, Terms
+from halfmask.protocol.common_schema import MERGES, Terms
 from halfmask.protocol.crypto import FrameKey
 from halfmask.protocol.messages import Contribute, Deliver, read_reply, read_request
 

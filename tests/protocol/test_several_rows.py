@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.protocol.town import COMMONS, Town, sql
 
 import halfmask as hm
-from halfmask.protocol.blueprint import blueprint
-from halfmask.protocol.commons import MERGES, Policy, Terms
+from halfmask.protocol.cell_plan import plan_for_cells
+from halfmask.protocol.common_schema import MERGES, Policy, Terms
 from halfmask.protocol.contribution import contribution
 
 SELECT = (
@@ -113,7 +113,7 @@ def test_k_counts_people_and_not_their_rows() -> None:
 
 
 def given_by(text: str, columns: dict[str, list[Any]], policy: Policy) -> tuple[int | None, str]:
-    done = contribution(blueprint(COMMONS, text), {"people": rows(columns)}, policy)
+    done = contribution(plan_for_cells(COMMONS, text), {"people": rows(columns)}, policy)
     return done.level, done.reason
 
 

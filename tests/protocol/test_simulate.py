@@ -10,7 +10,7 @@ import pytest
 import halfmask as hm
 from halfmask.errors import InputError, ParameterError
 from halfmask.protocol import simulate as census
-from halfmask.protocol.commons import MERGES, Terms
+from halfmask.protocol.common_schema import MERGES, Terms
 from halfmask.protocol.estimate import Device, curves, estimate, write_page
 from halfmask.protocol.simulate import simulate
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from halfmask.errors import AuthenticationError, InputError, SchemaError
-from halfmask.protocol.commons import Policy
+from halfmask.protocol.common_schema import Policy
 from halfmask.protocol.contribution import Participation
 from halfmask.protocol.keys import new_issuer
 from halfmask.protocol.store.vault import CellVault, new_key_file, read_key_file

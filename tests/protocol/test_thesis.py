@@ -8,8 +8,8 @@ import pytest
 from tests.protocol.town import Town, row
 
 from halfmask.protocol import simulate
-from halfmask.protocol.blueprint import blueprint
-from halfmask.protocol.commons import MERGES, Policy, Terms, commons_from
+from halfmask.protocol.cell_plan import plan_for_cells
+from halfmask.protocol.common_schema import MERGES, Policy, Terms, commons_from
 from halfmask.protocol.contribution import contribution
 from halfmask.protocol.crypto import FrameKey, seat
 from halfmask.protocol.parties.worker import seal_contribution
@@ -36,7 +36,7 @@ TEXT = f"SELECT city, street, AVG(salary) AS mean FROM people GROUP BY city, str
     ("k", "level"), [(5, 0), (8, 1), (20, None)], ids=["Alice", "Bob", "Charlie"]
 )
 def test_figure_4_4_each_enters_at_the_finest_level_they_accept(k: int, level: int | None) -> None:
-    made = blueprint(STREETS, TEXT)
+    made = plan_for_cells(STREETS, TEXT)
     person = row(STREETS, {"city": "Bourges", "street": "Lahitolle", "salary": 1500})
     assert contribution(made, {"people": person}, Policy(k, 3)).level == level
 
@@ -51,7 +51,7 @@ def test_figure_4_5_entry_levels(k: int, least: int, level: int | None) -> None:
         .select(commons.tables["census"].arrow.names)
         .cast(commons.tables["census"].arrow)
     )
-    made = blueprint(commons, simulate.QUERY)
+    made = plan_for_cells(commons, simulate.QUERY)
     assert contribution(made, {"census": person}, Policy(k, least)).level == level
 
 
@@ -103,7 +103,7 @@ def test_table_4_1_complete_publishes_everybody() -> None:
 
 
 def test_real_coarse_and_dummy_contributions_have_one_length() -> None:
-    made = blueprint(STREETS, TEXT + "")
+    made = plan_for_cells(STREETS, TEXT + "")
     people = [
         ({"city": "Bourges", "street": "a", "salary": 1}, Policy(5, 3)),
         ({"city": "Le Chesnay", "street": "b" * 30, "salary": 10**15}, Policy(10, 3)),

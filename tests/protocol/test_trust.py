@@ -12,6 +12,7 @@ import pytest
 from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory_cell import MemoryCellStore
 from tests.protocol.town import COMMONS, NOW, Town
 
 from halfmask.errors import (
@@ -27,7 +28,7 @@ from halfmask.errors import (
     UnsupportedQueryError,
 )
 from halfmask.protocol import answering
-from halfmask.protocol.commons import Policy, Terms, commons_from
+from halfmask.protocol.common_schema import Policy, Terms, commons_from
 from halfmask.protocol.contribution import Participation, object_to_repetition
 from halfmask.protocol.crypto import Address, FrameKey, open_sealed, place, seal_for, sign
 from halfmask.protocol.keys import (
@@ -58,7 +59,6 @@ from halfmask.protocol.messages import (
 )
 from halfmask.protocol.parties.asker import Asker
 from halfmask.protocol.parties.cell import Cell
-from halfmask.protocol.store.vault import MemoryCellStore
 from halfmask.protocol.transport import drive
 
 TEXT = "SELECT b, COUNT(*) AS n, SUM(s) AS total FROM people GROUP BY b GUARANTEE k = 2"

@@ -6,14 +6,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from memory_cell import MemoryCellStore
 
-from halfmask.protocol.commons import Commons, Policy, Terms, commons_from
+from halfmask.protocol.common_schema import CommonSchema, Policy, Terms, commons_from
 from halfmask.protocol.keys import AskerKey, CellKey, Issuer, new_issuer
 from halfmask.protocol.parties.asker import Asker
 from halfmask.protocol.parties.cell import Cell
 from halfmask.protocol.parties.relay import Relay
 from halfmask.protocol.store.relay_sqlite import RelayStore
-from halfmask.protocol.store.vault import FileSpill, MemoryCellStore
+from halfmask.protocol.store.vault import FileSpill
 from halfmask.protocol.transport import drive
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def sql(semantics: str = "selective", select: str = "COUNT(*) AS n, SUM(s) AS to
     return f"SELECT a, b, {select} FROM people GROUP BY a, b {chain} SEMANTICS {semantics}"  # noqa: S608
 
 
-def row(commons: Commons, values: dict[str, Any], table: str = "people") -> pa.Table:
+def row(commons: CommonSchema, values: dict[str, Any], table: str = "people") -> pa.Table:
     fields = commons.tables[table].arrow
     return pa.table({f.name: pa.array([values.get(f.name)], f.type) for f in fields}, schema=fields)
 
@@ -53,7 +54,7 @@ def row(commons: Commons, values: dict[str, Any], table: str = "people") -> pa.T
 @dataclass
 class Town:
     people: list[dict[str, Any]]
-    commons: Commons = COMMONS
+    commons: CommonSchema = COMMONS
     terms: Terms = field(default_factory=lambda: Terms(partition=4, frame=4, room=64))
     groups: int = 1
     store: RelayStore = field(default_factory=RelayStore)

@@ -20,7 +20,7 @@ from halfmask.cli.query import asking, put_to_cells, say_who_answered
 from halfmask.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
-    from halfmask.protocol.commons import Commons
+    from halfmask.protocol.common_schema import CommonSchema
     from halfmask.protocol.store.vault import CellVault
 
 
@@ -51,7 +51,7 @@ def init_command(home: str, credential: str, commons: str, as_json: bool) -> Non
     """Make a cell at HOME for a person who is enrolled."""
     import tomllib
 
-    from halfmask.protocol.commons import read_commons
+    from halfmask.protocol.common_schema import read_commons
     from halfmask.protocol.keys import CellKey, read_key
     from halfmask.protocol.store.vault import CellVault, new_key_file
 
@@ -121,7 +121,7 @@ def policy_command(home: str, columns: tuple[str, ...], as_json: bool, **given: 
     """State (or, without options, show) what the person demands; the rest of it stays."""
     from dataclasses import replace
 
-    from halfmask.protocol.commons import Policy
+    from halfmask.protocol.common_schema import Policy
 
     vault = _vault(home)
     changes = {name: value for name, value in given.items() if value is not None}
@@ -419,7 +419,7 @@ def _people(file: str, column: str) -> list[str]:
 def simulate_command(cells: int, groups: int, as_json: bool, **given: Any) -> None:
     """Answer the ten-level census query by invented cells in this process."""
     from halfmask.protocol import simulate as census
-    from halfmask.protocol.commons import SUMS, Terms
+    from halfmask.protocol.common_schema import SUMS, Terms
     from halfmask.protocol.simulate import simulate
 
     people = census.population(cells, groups, given["seed"])
@@ -504,7 +504,7 @@ def advise_command(
 ) -> None:
     """Say which k, l and epsilon the levels of a query can expect; nobody's rows are looked at."""
     from halfmask.protocol.advice import PUBLIC, advise
-    from halfmask.protocol.commons import read_commons
+    from halfmask.protocol.common_schema import read_commons
 
     found = advise(read_commons(commons), sql, cells, spans=dict(map(_span, spans)))
     if as_json:
@@ -568,7 +568,7 @@ def publish_command(
     Example: halfmask cells publish age city illness --relay http://127.0.0.1:8765
     --key keys/asker.json --commons people.toml -o release.csv
     """
-    from halfmask.protocol.blueprint import blueprint
+    from halfmask.protocol.cell_plan import plan_for_cells
     from halfmask.protocol.publication import join_rows, release_record, release_text
     from halfmask.release.files import table_kind
     from halfmask.release.record import require_free, write_release
@@ -576,7 +576,7 @@ def publish_command(
     table_kind(output)  # refused before anybody is asked
     require_free(output)
 
-    def text_of(commons: Commons) -> str:
+    def text_of(commons: CommonSchema) -> str:
         return release_text(
             commons,
             columns,
@@ -588,7 +588,7 @@ def publish_command(
 
     asker, found = put_to_cells(given, text_of, {"release": method})
     rows = join_rows([received.rows for received in found.values()])
-    made = blueprint(asker.commons, text_of(asker.commons), asker.terms)
+    made = plan_for_cells(asker.commons, text_of(asker.commons), asker.terms)
     record = release_record(made, rows, [received.document for received in found.values()])
     write_release(rows, output, record)
     silent = sorted(set(range(asker.key.groups)) - set(found))

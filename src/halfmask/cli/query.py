@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from halfmask.protocol.answering import ReceivedAnswer
-    from halfmask.protocol.commons import Commons
+    from halfmask.protocol.common_schema import CommonSchema
     from halfmask.protocol.parties.asker import Asker
     from halfmask.query.parse import Statement
     from halfmask.query.run import Session
@@ -398,10 +398,10 @@ def ask_command(sql: str, as_json: bool, **given: Any) -> None:
 
 
 def put_to_cells(
-    given: Mapping[str, Any], text_of: Callable[[Commons], str], chosen: Mapping[str, Any]
+    given: Mapping[str, Any], text_of: Callable[[CommonSchema], str], chosen: Mapping[str, Any]
 ) -> tuple[Asker, dict[int, ReceivedAnswer]]:
     """Sign a question, wait for cells, and open what they answer."""
-    from halfmask.protocol.commons import Terms, read_commons
+    from halfmask.protocol.common_schema import Terms, read_commons
     from halfmask.protocol.keys import AskerKey, read_key
     from halfmask.protocol.parties.asker import Asker
     from halfmask.protocol.transport import Sender, drive

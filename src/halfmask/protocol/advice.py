@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING
 
 from halfmask.engines.request import Climb, Delete, Interval
 from halfmask.errors import InputError, ParameterError
-from halfmask.protocol.blueprint import blueprint
+from halfmask.protocol.cell_plan import plan_for_cells
 from halfmask.table.document import Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from halfmask.engines.request import Key
-    from halfmask.protocol.commons import Commons
+    from halfmask.protocol.common_schema import CommonSchema
 
 _SURE = 0.95
 _Z = 1.959963984540054
@@ -67,7 +67,7 @@ class LevelAdvice(Result):
 
 
 def advise(
-    commons: Commons,
+    commons: CommonSchema,
     text: str,
     cells: int,
     *,
@@ -90,7 +90,7 @@ def advise(
     for name, (low, high) in (spans or {}).items():
         if low > high:
             raise ParameterError(f"span of {name}", f"{low},{high}", "LOW,HIGH in this order")
-    plan = blueprint(commons, text).plan
+    plan = plan_for_cells(commons, text).plan
     counted = [r.column for r in plan.requirements if r.what == "diversity"]
     sizes = [
         len(table.domains[name])
@@ -164,7 +164,7 @@ def least_epsilon(groups: int, cells: int) -> float | None:
     return round(-log((1 - apart) / (1 + apart * (groups - 1))), 3)
 
 
-def _size(commons: Commons, key: Key, level: int, spans: Mapping[str, tuple[int, int]]) -> int:
+def _size(commons: CommonSchema, key: Key, level: int, spans: Mapping[str, tuple[int, int]]) -> int:
     """How many values a column can have at a level."""
     depth = key.depths[level]
     rule = key.rules[depth - 1] if depth else None

@@ -15,20 +15,20 @@ import pyarrow as pa
 
 from halfmask.dp.sampling import Sampler
 from halfmask.errors import RoomError, TamperedMessageError
-from halfmask.protocol import measures
 from halfmask.protocol.contribution import PEOPLE, debias
 from halfmask.protocol.crypto import open_sealed, seal_for
 from halfmask.protocol.filtering import add_noise, noise_words, recode_locally
 from halfmask.protocol.keys import PROOF
 from halfmask.protocol.publication import release_rows
+from halfmask.protocol.records import sketches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from halfmask.engines.request import GroupMeasure, Request
-    from halfmask.protocol.blueprint import Blueprint
+    from halfmask.protocol.cell_plan import CellPlan
     from halfmask.protocol.keys import CellGroup, CellKey
-    from halfmask.protocol.layout import ContributionCount, RecordLayout, Records
+    from halfmask.protocol.records.layout import ContributionCount, RecordLayout, Records
     from halfmask.query.groups import Groups
     from halfmask.query.planning.guarantee import GuaranteePlan
     from halfmask.query.semantics import PublishedRows
@@ -49,7 +49,7 @@ class _Cells:
     name: str = "cells"
 
     def measure(self, _: Request, places: pa.Table, asked: Sequence[GroupMeasure]) -> pa.Table:
-        return measures.measure_records(self.layout, self.records, self.groups, places, asked)
+        return sketches.measure_records(self.layout, self.records, self.groups, places, asked)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ class ReceivedAnswer:
 
 
 def filter_cells(
-    made: Blueprint, found: Records, sampler: Sampler
+    made: CellPlan, found: Records, sampler: Sampler
 ) -> tuple[pa.Table, dict[str, Any]]:
     """The rows that leave, of an answer or a release, and what the asker is told of them."""
     if made.shown is not None:
@@ -82,7 +82,7 @@ def filter_cells(
     return done.to_arrow(), document_of(made, done)
 
 
-def answer_cells(made: Blueprint, found: Records, sampler: Sampler | None = None) -> Answer:
+def answer_cells(made: CellPlan, found: Records, sampler: Sampler | None = None) -> Answer:
     """Filter groups, aggregate what may be published, and pass it through the door.
 
     Args:
@@ -115,7 +115,7 @@ def answer_cells(made: Blueprint, found: Records, sampler: Sampler | None = None
         decoded = local.placed(decoded)
     published = publish_groups(groups, choice)
     engine: Any = _Cells(decoded, made.layout, found)
-    if made.layout.sketches and measures.is_estimate(made.layout, found):
+    if made.layout.sketches and sketches.is_estimate(made.layout, found):
         plan = replace(plan, notes=(*plan.notes, SKETCHED))
     rows = aggregate(plan, groups, published, engine)
     figures = Figures(_without_few_missing(plan, groups, published, rows))
@@ -131,7 +131,7 @@ def _without_few_missing(
     import pyarrow.compute as pc
     from sqlglot import exp
 
-    from halfmask.protocol.blueprint import absence
+    from halfmask.protocol.cell_plan import absence
     from halfmask.query.aggregate import merge_states
 
     states = [state.expression for state in plan.request.states]
@@ -156,7 +156,7 @@ def _without_few_missing(
     return rows
 
 
-def document_of(made: Blueprint, done: Answer) -> dict[str, Any]:
+def document_of(made: CellPlan, done: Answer) -> dict[str, Any]:
     """What an asker is told of an answer beside its rows.
 
     How many people stand behind it, and all that follows from that, only where the question counts

@@ -30,14 +30,14 @@ from halfmask.dp.sampling import Sampler
 from halfmask.engines.expressions import evaluate_row, joined_rows
 from halfmask.engines.reference import generalize
 from halfmask.errors import EngineError, ParameterError
-from halfmask.protocol.layout import EMPTY
+from halfmask.protocol.records.layout import EMPTY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from halfmask.protocol.blueprint import Blueprint
-    from halfmask.protocol.commons import Policy
-    from halfmask.protocol.layout import RecordLayout, Records
+    from halfmask.protocol.cell_plan import CellPlan
+    from halfmask.protocol.common_schema import Policy
+    from halfmask.protocol.records.layout import RecordLayout, Records
 
 
 CONTRIBUTED = "contributed"
@@ -60,7 +60,7 @@ def response(epsilon: float, count: int) -> RandomizedResponse:
     return RandomizedResponse(Fraction(epsilon), count)
 
 
-def randomize(
+def randomize_group(
     own: Sequence[object], layout: RecordLayout, mechanism: RandomizedResponse
 ) -> list[object]:
     """The group that is reported for somebody who stands in ``own``."""
@@ -126,7 +126,7 @@ class Contribution:
 
 
 def contribution(
-    made: Blueprint,
+    made: CellPlan,
     tables: Mapping[str, pa.Table],
     policy: Policy | None,
     objection: str | None = None,
@@ -176,7 +176,7 @@ def contribution(
 
 
 def _obstacle(
-    made: Blueprint,
+    made: CellPlan,
     rows: list[dict[str, Any]],
     policy: Policy | None,
     demand: tuple[int, int] | None,
@@ -201,7 +201,7 @@ def _obstacle(
 
 
 def _placed(
-    made: Blueprint, rows: list[dict[str, Any]], demand: tuple[int, int], level: int
+    made: CellPlan, rows: list[dict[str, Any]], demand: tuple[int, int], level: int
 ) -> tuple[int, Records] | None:
     """The finest level from ``level`` on at which all rows stand in one group, and their record.
 
@@ -219,20 +219,20 @@ def _placed(
     return None
 
 
-def _with_noise(made: Blueprint, row: pa.Table, mechanism: RandomizedResponse) -> pa.Table:
+def _with_noise(made: CellPlan, row: pa.Table, mechanism: RandomizedResponse) -> pa.Table:
     names = [f"g{i}" for i in range(len(made.layout.keys))]
-    reported = randomize([row[name][0].as_py() for name in names], made.layout, mechanism)
+    reported = randomize_group([row[name][0].as_py() for name in names], made.layout, mechanism)
     for name, value, key in zip(names, reported, made.layout.keys, strict=True):
         at = row.column_names.index(name)
         row = row.set_column(at, name, pa.array([value], key.type))
     return row
 
 
-def _is_empty(made: Blueprint, record: Records) -> bool:
+def _is_empty(made: CellPlan, record: Records) -> bool:
     return bool(made.layout.tags(record)[0] == EMPTY)
 
 
-def _level(made: Blueprint, demand: tuple[int, int] | None) -> int:
+def _level(made: CellPlan, demand: tuple[int, int] | None) -> int:
     if demand is None:
         return -1
     if made.shown is not None:
@@ -241,7 +241,7 @@ def _level(made: Blueprint, demand: tuple[int, int] | None) -> int:
     return next((i for i, g in enumerate(levels) if g.covers(*demand)), -1)
 
 
-def _expressions(made: Blueprint) -> dict[str, Any]:
+def _expressions(made: CellPlan) -> dict[str, Any]:
     request = made.plan.request
     found = {f"r{i}": key.expression for i, key in enumerate(request.keys)}
     found |= {f"v{j}": test.expression for j, test in enumerate(request.tests)}
@@ -249,9 +249,7 @@ def _expressions(made: Blueprint) -> dict[str, Any]:
     return found | {f"a{i}": state.expression for i, state in enumerate(request.states)}
 
 
-def _evaluated(
-    made: Blueprint, tables: Mapping[str, pa.Table]
-) -> tuple[list[dict[str, Any]], bool]:
+def _evaluated(made: CellPlan, tables: Mapping[str, pa.Table]) -> tuple[list[dict[str, Any]], bool]:
     """The values of the rows that meet WHERE, and whether every expression had one.
 
     Which engine evaluates is decided by the question alone: by how long it takes, nobody sees
@@ -279,7 +277,7 @@ def _evaluated(
 
 
 @lru_cache(maxsize=32)
-def _is_simple(made: Blueprint) -> bool:
+def _is_simple(made: CellPlan) -> bool:
     """Whether every part of every expression can be evaluated here, reached by a row or not."""
     from sqlglot import exp
 
@@ -301,7 +299,7 @@ def _is_simple(made: Blueprint) -> bool:
 
 
 def _in_duckdb(
-    made: Blueprint, tables: Mapping[str, pa.Table], wanted: Mapping[str, Any]
+    made: CellPlan, tables: Mapping[str, pa.Table], wanted: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     from sqlglot import exp
 
@@ -319,7 +317,7 @@ def _in_duckdb(
 
 
 def _table(
-    made: Blueprint, rows: list[dict[str, Any]], demand: tuple[int, int], level: int
+    made: CellPlan, rows: list[dict[str, Any]], demand: tuple[int, int], level: int
 ) -> pa.Table:
     """The rows as the layout encodes them."""
     request, layout = made.plan.request, made.layout

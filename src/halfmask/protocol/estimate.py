@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from halfmask.errors import InputError, ParameterError
-from halfmask.protocol.commons import MERGES, Merge
+from halfmask.protocol.common_schema import MERGES, Merge
 from halfmask.release.files import whole_file
 from halfmask.table.document import Result
 

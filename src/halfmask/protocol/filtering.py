@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.protocol.layout import RecordLayout, Records
+    from halfmask.protocol.records.layout import RecordLayout, Records
     from halfmask.query.groups import Groups
     from halfmask.query.planning.guarantee import GuaranteePlan
     from halfmask.query.semantics import LevelChoice

@@ -7,7 +7,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from halfmask.errors import MessageError
-from halfmask.protocol.commons import Terms  # noqa: TC001 - read when decoding
+from halfmask.protocol.common_schema import Terms  # noqa: TC001 - read when decoding
 from halfmask.protocol.crypto import digest
 from halfmask.protocol.keys import Certificate  # noqa: TC001 - read when decoding
 

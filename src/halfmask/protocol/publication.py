@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.errors import InputError, ParameterError, PrivacyError, UnsupportedQueryError
-from halfmask.protocol.layout import KeyField
+from halfmask.protocol.records.layout import KeyField
 from halfmask.table.columns import quote_names
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.protocol.blueprint import Blueprint
-    from halfmask.protocol.commons import Commons
-    from halfmask.protocol.layout import Records
+    from halfmask.protocol.cell_plan import CellPlan
+    from halfmask.protocol.common_schema import CommonSchema
+    from halfmask.protocol.records.layout import Records
     from halfmask.release.document import ColumnChange
     from halfmask.release.record import FileRecord
     from halfmask.table.table import Table
@@ -43,7 +43,7 @@ _COLUMN = ("name", "role", "action")
 
 
 def release_text(
-    commons: Commons,
+    commons: CommonSchema,
     columns: Sequence[str],
     *,
     table: str | None = None,
@@ -67,7 +67,7 @@ def release_text(
         InputError: no k is stated, and the common schema asks for none above 1.
 
     Example:
-        >>> from halfmask.protocol.commons import commons_from
+        >>> from halfmask.protocol.common_schema import commons_from
         >>> people = {"columns": {"age": {"type": "integer", "role": "quasi"}}}
         >>> print(release_text(commons_from({"tables": {"people": people}}), ["age"], k=5))
         SELECT "age", COUNT(*) AS hm_people FROM "people" GROUP BY "age" GUARANTEE k = 5
@@ -101,7 +101,7 @@ def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def show_rows(commons: Commons, made: Blueprint) -> Blueprint:
+def plan_release(commons: CommonSchema, made: CellPlan) -> CellPlan:
     """A question made ready for a release: whose rows are shown, with demands in every record.
 
     Raises:
@@ -150,7 +150,7 @@ def show_rows(commons: Commons, made: Blueprint) -> Blueprint:
     return replace(made, layout=layout, shown=shown)
 
 
-def demands_of(made: Blueprint, records: Records) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def sent_demands(made: CellPlan, records: Records) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The k and l that rows were sent with."""
     decoded = made.layout.decode(records, (), ())
     first = len(made.layout.keys) - 2
@@ -158,7 +158,7 @@ def demands_of(made: Blueprint, records: Records) -> tuple[NDArray[np.int64], ND
     return np.maximum(k, records["k"]), np.maximum(l, records["l"])
 
 
-def release_rows(made: Blueprint, found: Records) -> tuple[pa.Table, dict[str, Any]]:
+def release_rows(made: CellPlan, found: Records) -> tuple[pa.Table, dict[str, Any]]:
     """Divide rows into classes, pass them through the door, and say what was kept.
 
     Where nothing can be kept no row leaves, and nobody but the asker learns of it. Whom nothing can
@@ -220,7 +220,7 @@ def join_rows(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def release_record(
-    made: Blueprint, rows: pa.Table, documents: Sequence[Mapping[str, Any]]
+    made: CellPlan, rows: pa.Table, documents: Sequence[Mapping[str, Any]]
 ) -> FileRecord:
     """What the file of a release says of itself, as that of every release of a table.
 
@@ -279,7 +279,7 @@ def _changed(name: str, role: str, documents: Sequence[Mapping[str, Any]]) -> Co
     return ColumnChange(name, role, action, published=True)
 
 
-def _pooled(made: Blueprint, found: Records) -> Table:
+def _pooled(made: CellPlan, found: Records) -> Table:
     """Everybody's row and demands, as a table that the last cell holds for a moment."""
     from halfmask.engines.read import read
     from halfmask.table.schema import Schema
@@ -290,7 +290,7 @@ def _pooled(made: Blueprint, found: Records) -> Table:
     found = found[np.argsort(found["key"], kind="stable")]
     decoded = layout.decode(found, (), ())
     columns = {name: decoded[f"g{i}"] for i, name in enumerate(made.names)}
-    k, l = demands_of(made, found)  # noqa: E741
+    k, l = sent_demands(made, found)  # noqa: E741
     columns |= {_K: pa.array(k), _L: pa.array(l)}
     rows = pa.table(columns).take(pa.array(np.repeat(np.arange(len(found)), layout.people(found))))
     declared = made.shown.schema.columns
@@ -299,7 +299,7 @@ def _pooled(made: Blueprint, found: Records) -> Table:
     return read(rows if made.diverse else rows.drop_columns([_L]), schema)
 
 
-def _promises(made: Blueprint) -> list[Any]:
+def _promises(made: CellPlan) -> list[Any]:
     """What the asker promises everybody, beside what people demand for themselves."""
     from halfmask.models import KAnonymity, LDiversity
 

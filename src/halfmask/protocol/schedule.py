@@ -13,13 +13,13 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from halfmask.errors import TamperedMessageError
-from halfmask.protocol import merge
-from halfmask.protocol.commons import SUMS
+from halfmask.protocol.common_schema import SUMS
 from halfmask.protocol.crypto import Address
 from halfmask.protocol.keys import PROOF
+from halfmask.protocol.records import merge
 
 if TYPE_CHECKING:
-    from halfmask.protocol.commons import Terms
+    from halfmask.protocol.common_schema import Terms
 
 # The proof, the ephemeral key, the nonce and the tag around an answer.
 ENVELOPE = PROOF + 32 + 28

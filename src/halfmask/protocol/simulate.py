@@ -23,8 +23,8 @@ import numpy as np
 
 from halfmask.errors import ParameterError
 from halfmask.protocol import answering, crypto
-from halfmask.protocol.blueprint import Blueprint, blueprint
-from halfmask.protocol.commons import LARGEST, Commons, commons_from
+from halfmask.protocol.cell_plan import CellPlan, plan_for_cells
+from halfmask.protocol.common_schema import LARGEST, CommonSchema, commons_from
 from halfmask.protocol.crypto import FrameKey, derive
 from halfmask.protocol.keys import PROOF, SERIAL, CellGroup, new_issuer
 from halfmask.protocol.messages import Closing
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from halfmask.protocol.commons import Commons, Terms
+    from halfmask.protocol.common_schema import CommonSchema, Terms
     from halfmask.protocol.crypto import Address
     from halfmask.protocol.keys import CellKey
-    from halfmask.protocol.layout import ContributionCount, Records
+    from halfmask.protocol.records.layout import ContributionCount, Records
     from halfmask.release.release import Answer
 
 
@@ -104,7 +104,7 @@ class UnprovenCell:
 
 
 def simulate(
-    commons: Commons,
+    commons: CommonSchema,
     people: pa.Table,
     text: str,
     terms: Terms,
@@ -125,7 +125,7 @@ def simulate(
     query = os.urandom(32)
     issuer = new_issuer()
     secret = issuer.groups[0]
-    made = blueprint(commons, text, terms, derive(secret, b"", b"tokens"))
+    made = plan_for_cells(commons, text, terms, derive(secret, b"", b"tokens"))
     key = FrameKey(secret, query)
     clock = _Clock()
     cells: Iterator[CellKey | UnprovenCell]
@@ -166,7 +166,7 @@ def simulate(
 
 
 def close(
-    made: Blueprint,
+    made: CellPlan,
     terms: Terms,
     key: FrameKey,
     query: bytes,
@@ -204,7 +204,7 @@ class _Clock:
 
 
 def _collected(
-    made: Blueprint,
+    made: CellPlan,
     people: pa.Table,
     table: str,
     key: FrameKey,
@@ -226,7 +226,7 @@ def _collected(
     ]
 
 
-def contributions(made: Blueprint, people: pa.Table, table: str) -> Iterator[Records]:
+def contributions(made: CellPlan, people: pa.Table, table: str) -> Iterator[Records]:
     """Every cell's record, in batches; those whom WHERE leaves out give a dummy."""
     import numpy as np
 
@@ -246,7 +246,7 @@ def contributions(made: Blueprint, people: pa.Table, table: str) -> Iterator[Rec
         yield np.concatenate((found, made.layout.empty(missing))) if missing else found
 
 
-def _demands(made: Blueprint, people: pa.Table) -> Any:
+def _demands(made: CellPlan, people: pa.Table) -> Any:
     from sqlglot import exp
 
     alias = made.plan.scope.main
@@ -358,7 +358,7 @@ PLAIN = QUERY.split("MD")[0] + "MD = : k=5 l=3;"
 
 
 @cache
-def commons() -> Commons:
+def commons() -> CommonSchema:
     """The common schema of the census."""
     columns: dict[str, object] = {
         "age": {"type": "integer", "role": "quasi"},

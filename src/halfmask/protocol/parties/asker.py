@@ -23,8 +23,8 @@ from halfmask.errors import (
     TamperedMessageError,
 )
 from halfmask.protocol.answering import ReceivedAnswer, read_envelope
-from halfmask.protocol.blueprint import blueprint
-from halfmask.protocol.commons import Terms
+from halfmask.protocol.cell_plan import plan_for_cells
+from halfmask.protocol.common_schema import Terms
 from halfmask.protocol.crypto import sign
 from halfmask.protocol.keys import CellGroup
 from halfmask.protocol.messages import (
@@ -53,15 +53,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from halfmask.protocol.answering import ReceivedAnswer
-    from halfmask.protocol.blueprint import Blueprint
-    from halfmask.protocol.commons import Commons
+    from halfmask.protocol.cell_plan import CellPlan
+    from halfmask.protocol.common_schema import CommonSchema
     from halfmask.protocol.keys import AskerKey
 
 
 _ADDED = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
 
 
-def find_obstacle(made: Blueprint) -> str | None:
+def find_obstacle(made: CellPlan) -> str | None:
     """Why the answers of groups of cells cannot be put together; None where they can."""
     if made.shown is not None:
         return None
@@ -75,7 +75,7 @@ def find_obstacle(made: Blueprint) -> str | None:
     return None
 
 
-def join_answers(made: Blueprint, answers: Mapping[int, ReceivedAnswer]) -> pa.Table | None:
+def join_answers(made: CellPlan, answers: Mapping[int, ReceivedAnswer]) -> pa.Table | None:
     """The rows of all groups of cells as one table; None where ``find_obstacle`` tells why not."""
     import pyarrow as pa
 
@@ -95,7 +95,7 @@ def join_answers(made: Blueprint, answers: Mapping[int, ReceivedAnswer]) -> pa.T
     return found.select(columns).rename_columns(whole.column_names)
 
 
-def _ways(made: Blueprint) -> dict[str, str | None]:
+def _ways(made: CellPlan) -> dict[str, str | None]:
     """Per selected column how it is added up; None for grouping columns."""
     from sqlglot import exp
 
@@ -117,7 +117,7 @@ class Asker:
     """Somebody who asks."""
 
     key: AskerKey
-    commons: Commons
+    commons: CommonSchema
     terms: Terms = field(default_factory=Terms)
 
     def question(
@@ -138,7 +138,7 @@ class Asker:
         if cells < 1:
             raise ParameterError("cells", cells, "at least 1")
         self.terms.check()
-        blueprint(self.commons, text, self.terms)
+        plan_for_cells(self.commons, text, self.terms)
         start = int(now)
         query = AskedQuery(
             text,
@@ -197,7 +197,7 @@ class Asker:
         self, text: str, answers: dict[int, ReceivedAnswer]
     ) -> tuple[pa.Table | None, str]:
         """The answers of all groups of cells as one table; or None, and why they stay apart."""
-        made = blueprint(self.commons, text, self.terms)
+        made = plan_for_cells(self.commons, text, self.terms)
         return join_answers(made, answers), find_obstacle(made) or ""
 
     def _read(self, question: Signed, group: int, sealed: bytes) -> ReceivedAnswer:

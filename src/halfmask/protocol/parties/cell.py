@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from halfmask.errors import AuthenticationError, InputError, MessageError
-from halfmask.protocol.blueprint import Blueprint, blueprint
-from halfmask.protocol.commons import permits, permits_row
+from halfmask.protocol.cell_plan import CellPlan, plan_for_cells
+from halfmask.protocol.common_schema import permits, permits_row
 from halfmask.protocol.contribution import (
     Contribution,
     Participation,
@@ -36,14 +36,14 @@ from halfmask.protocol.parties.worker import (
     seal_contribution,
     verify_query,
 )
-from halfmask.protocol.publication import demands_of
+from halfmask.protocol.publication import sent_demands
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     import pyarrow as pa
 
-    from halfmask.protocol.commons import Commons, Policy
+    from halfmask.protocol.common_schema import CommonSchema, Policy
     from halfmask.protocol.keys import CellKey
     from halfmask.protocol.parties.worker import Spill
 
@@ -85,7 +85,7 @@ class Cell:
     """
 
     key: CellKey
-    commons: Commons
+    commons: CommonSchema
     home: CellStore | None = None
     spill: Callable[[], Spill] | None = None
     settled: dict[bytes, bytes] = field(default_factory=dict, repr=False)
@@ -120,7 +120,7 @@ class Cell:
         query = self.verify_query(signed, now)
         if self.key.credential.expires < query.until:
             raise AuthenticationError("This cell's credential expires too soon: enroll it anew.")
-        made = self._blueprint(query)
+        made = self._plan(query)
         known = next((entry for entry in home.log() if entry.query == signed.id), None)
         # Noted before it is sent: whatever happens then, it counts as answered.
         entry = known or home.note(self._entry(signed.id, query, made, now))
@@ -157,11 +157,11 @@ class Cell:
 
     # -- own contribution
 
-    def _blueprint(self, query: AskedQuery) -> Blueprint:
+    def _plan(self, query: AskedQuery) -> CellPlan:
         salt = derive(self.key.secret, b"", b"tokens")
-        return blueprint(self.commons, query.text, query.terms, salt)
+        return plan_for_cells(self.commons, query.text, query.terms, salt)
 
-    def _entry(self, name: bytes, query: AskedQuery, made: Blueprint, now: float) -> Participation:
+    def _entry(self, name: bytes, query: AskedQuery, made: CellPlan, now: float) -> Participation:
         """What this cell decides to answer, and what the person can read about it."""
         given = self._decide(query.text, made, now)
         return Participation(
@@ -176,7 +176,7 @@ class Cell:
             record=given.record,
         )
 
-    def _decide(self, text: str, made: Blueprint, now: float) -> Contribution:
+    def _decide(self, text: str, made: CellPlan, now: float) -> Contribution:
         home = self.home
         assert home is not None  # noqa: S101 - the caller looked
         policy = home.policy()
@@ -192,10 +192,10 @@ class Cell:
         return Contribution(made.layout.empty(1).tobytes(), None, "the policy forbids it")
 
     def _permits(
-        self, policy: Policy | None, text: str, made: Blueprint, record: bytes, level: int
+        self, policy: Policy | None, text: str, made: CellPlan, record: bytes, level: int
     ) -> bool:
         """The last look at a record, by code that shares nothing with what made it."""
         if made.shown is None:
             return permits(policy, self.commons, text, level)
-        k, l = demands_of(made, made.layout.read(record))  # noqa: E741
+        k, l = sent_demands(made, made.layout.read(record))  # noqa: E741
         return permits_row(policy, self.commons, text, int(k[0]), int(l[0]))

@@ -50,7 +50,7 @@ from halfmask.protocol.messages import (
 from halfmask.protocol.schedule import Schedule
 
 if TYPE_CHECKING:
-    from halfmask.protocol.commons import Terms
+    from halfmask.protocol.common_schema import Terms
     from halfmask.protocol.schedule import MergeTask
 
 

@@ -30,9 +30,8 @@ from halfmask.errors import (
     RoomError,
     TamperedMessageError,
 )
-from halfmask.protocol import answering, crypto, merge
-from halfmask.protocol import layout as records
-from halfmask.protocol.blueprint import blueprint
+from halfmask.protocol import answering, crypto
+from halfmask.protocol.cell_plan import plan_for_cells
 from halfmask.protocol.crypto import Address, FrameKey, derive, place, seat, verify
 from halfmask.protocol.filtering import keyed_sampler
 from halfmask.protocol.keys import PROOF, SKEW, CellGroup
@@ -54,16 +53,18 @@ from halfmask.protocol.messages import (
     Trouble,
     read_query,
 )
+from halfmask.protocol.records import layout as records
+from halfmask.protocol.records import merge
 from halfmask.protocol.schedule import PIECE, MergeTask, Schedule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from halfmask.protocol.blueprint import Blueprint
-    from halfmask.protocol.commons import Commons
+    from halfmask.protocol.cell_plan import CellPlan
+    from halfmask.protocol.common_schema import CommonSchema
     from halfmask.protocol.keys import CellKey
-    from halfmask.protocol.layout import ContributionCount, Records
     from halfmask.protocol.messages import Closing
+    from halfmask.protocol.records.layout import ContributionCount, Records
 
 
 class Spill(Protocol):
@@ -111,7 +112,7 @@ def seal_contribution(
 class TaskContext:
     """Everything a task needs beside its frames."""
 
-    blueprint: Blueprint
+    cell_plan: CellPlan
     schedule: Schedule
     closing: Closing
     key: FrameKey
@@ -126,7 +127,7 @@ class TaskContext:
         Whoever holds the key of the group and no credential, and whoever repeats what was sent to
         another query or under another ticket, contributes nothing.
         """
-        size = self.blueprint.layout.size
+        size = self.cell_plan.layout.size
         try:
             plain = self.key.open(seat(self.query, ticket), sealed)
             record, proof = plain[:size], plain[size:]
@@ -143,7 +144,7 @@ class TaskContext:
             TamperedMessageError: the frame does not belong there, or is none.
             AuthenticationError: no cell made it.
         """
-        layout, count = self.blueprint.layout, self.schedule.terms.frame
+        layout, count = self.cell_plan.layout, self.schedule.terms.frame
         if address is None or sealed is None:
             return layout.empty(count)
         where = place(self.query, self.bound, address)
@@ -157,7 +158,7 @@ class TaskContext:
     def seal(self, address: Address, content: Records) -> bytes:
         """Records sealed for one address."""
         where = place(self.query, self.bound, address)
-        plain = self.blueprint.layout.bytes_of(content)
+        plain = self.cell_plan.layout.bytes_of(content)
         return self.key.seal(where, plain + self.signer.prove(b"frame" + where + plain))
 
 
@@ -173,7 +174,7 @@ def fold_task(
     Raises:
         TamperedMessageError: contributions are missing, moved, repeated or changed.
     """
-    layout, size = context.blueprint.layout, context.schedule.members(task.node)
+    layout, size = context.cell_plan.layout, context.schedule.members(task.node)
     if len(tickets) != size or len(frames) != size or {len(t) for t in tickets} != {crypto.TICKET}:
         raise TamperedMessageError("A partition holds other contributions than its own.")
     if not all(a < b for a, b in pairwise(tickets)):
@@ -195,7 +196,7 @@ def merge_task(context: TaskContext, task: MergeTask, frames: Sequence[bytes]) -
     Raises:
         RoomError: a cell of this size cannot hold them.
     """
-    layout, terms = context.blueprint.layout, context.schedule.terms
+    layout, terms = context.cell_plan.layout, context.schedule.terms
     if len(frames) * layout.size * terms.frame > terms.ram:
         raise RoomError(
             f"Two partitions do not fit into {terms.ram:,} bytes: merge by swap or network."
@@ -212,12 +213,12 @@ def merge_swapped(context: TaskContext, task: MergeTask, spill: Spill) -> Iterat
         for low, high in ((0, half), (half, len(task.inputs)))
     ]
     merged = merge.merge_frames(
-        context.blueprint.layout, sides[0], sides[1], context.schedule.terms.frame
+        context.cell_plan.layout, sides[0], sides[1], context.schedule.terms.frame
     )
     written = 0
     for address, content in zip(
         task.outputs,
-        merge.pad_frames(context.blueprint.layout, merged, task, context.schedule.terms.frame),
+        merge.pad_frames(context.cell_plan.layout, merged, task, context.schedule.terms.frame),
         strict=False,
     ):
         written += 1
@@ -232,7 +233,7 @@ def split_task(
     """Merge two frames into a lower and an upper one."""
     left, right = (context.open(a, f) for a, f in zip(task.inputs, frames, strict=True))
     way = records.pack_frames if task.kind == "pack" else records.split_frames
-    halves = way(context.blueprint.layout, left, right)
+    halves = way(context.cell_plan.layout, left, right)
     return [context.seal(a, h) for a, h in zip(task.outputs, halves, strict=True)]
 
 
@@ -245,7 +246,7 @@ def collect_groups(
         TamperedMessageError: contributions were lost or counted twice on the way.
         RoomError: there was not room for all groups.
     """
-    layout = context.blueprint.layout
+    layout = context.cell_plan.layout
     parts = [context.open(a, f) for a, f in zip(task.inputs, frames, strict=True)]
     found, tally = records.groups(layout, np.concatenate(parts))
     counted = tally.contributions
@@ -268,7 +269,7 @@ def pieces(context: TaskContext, envelope: bytes) -> list[bytes]:
 
 
 def _sealed(context: TaskContext, task: MergeTask, content: Records) -> list[bytes]:
-    layout, size = context.blueprint.layout, context.schedule.terms.frame
+    layout, size = context.cell_plan.layout, context.schedule.terms.frame
     try:
         cut = records.frames(layout, content, size, len(task.outputs))
     except OverflowError:
@@ -286,7 +287,7 @@ def _room(context: TaskContext) -> str:
 R = TypeVar("R")
 
 
-def verify_query(key: CellKey, commons: Commons, signed: Signed, now: float) -> AskedQuery:
+def verify_query(key: CellKey, commons: CommonSchema, signed: Signed, now: float) -> AskedQuery:
     """The question, if it is one for a cell with this key and common schema.
 
     Raises:
@@ -341,7 +342,7 @@ class WorkSession:
     """
 
     key: CellKey
-    commons: Commons
+    commons: CommonSchema
     spill: Callable[[], Spill] | None
     settle: Callable[[bytes, bytes], bytes]
 
@@ -370,7 +371,7 @@ class WorkSession:
             raise TamperedMessageError("The relay closes one collection twice.")
         salt = derive(self.key.secret, b"", b"tokens")
         context = TaskContext(
-            blueprint(self.commons, query.text, query.terms, salt),
+            plan_for_cells(self.commons, query.text, query.terms, salt),
             schedule,
             closing,
             FrameKey(self.key.secret, name),
@@ -408,7 +409,7 @@ class WorkSession:
         found, tally = collect_groups(context, task, given)
         # Drawn from the group's key: whoever does this task again draws the same.
         sampler = keyed_sampler(derive(self.key.secret, context.bound, b"noise"))
-        rows, told = answering.filter_cells(context.blueprint, found, sampler)
+        rows, told = answering.filter_cells(context.cell_plan, found, sampler)
         sealed = answering.envelope(
             rows,
             told,

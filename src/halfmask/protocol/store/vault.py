@@ -1,4 +1,4 @@
-"""A cell's home: in memory, or one file in which everything of the person is encrypted; its key."""
+"""A cell's home: one file in which everything of the person is encrypted; its key."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import sqlite3
 import tempfile
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from halfmask.errors import AuthenticationError, InputError, SchemaError, usable_path
 from halfmask.ownership import read_secret, tighten, write_new
-from halfmask.protocol.commons import Commons, Policy, commons_from
+from halfmask.protocol.common_schema import CommonSchema, Policy, commons_from
 from halfmask.protocol.contribution import Participation
 from halfmask.protocol.crypto import NONCE
 from halfmask.protocol.keys import CellKey
@@ -26,36 +26,6 @@ from halfmask.protocol.parties.cell import Cell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-
-
-@dataclass
-class MemoryCellStore:
-    """One person's rows, policy and log, gone with the process."""
-
-    rows: Mapping[str, pa.Table]
-    demands: Policy | None
-    entries: dict[bytes, Participation] = field(default_factory=dict)
-    settled: dict[bytes, bytes] = field(default_factory=dict)
-
-    def tables(self) -> Mapping[str, pa.Table]:
-        """The person's own rows."""
-        return self.rows
-
-    def policy(self) -> Policy | None:
-        """What the person demands."""
-        return self.demands
-
-    def log(self) -> list[Participation]:
-        """What was answered before."""
-        return list(self.entries.values())
-
-    def note(self, entry: Participation) -> Participation:
-        """Keep the first entry on a query."""
-        return self.entries.setdefault(entry.query, entry)
-
-    def settle(self, query: bytes, closing: bytes) -> bytes:
-        """Keep the first closing that is seen of a query."""
-        return self.settled.setdefault(query, closing)
 
 
 class FileSpill:
@@ -191,7 +161,7 @@ class CellVault:
         return msgspec.msgpack.decode(self._need("enrolled"), type=CellKey)
 
     @property
-    def commons(self) -> Commons:
+    def commons(self) -> CommonSchema:
         """The common schema."""
         stored = msgspec.json.decode(self._need("commons"))
         return commons_from(stored["document"], Path(stored["folder"]))

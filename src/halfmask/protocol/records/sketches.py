@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.engines.request import GroupMeasure
-    from halfmask.protocol.layout import RecordLayout, Records
+    from halfmask.protocol.records.layout import RecordLayout, Records
 
 SKETCH = 256
 # A record holds one number per value, as many bytes as a sketch.

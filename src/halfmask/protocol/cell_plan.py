@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from halfmask.engines.request import AggregateState, Interval, kind_of
 from halfmask.errors import UnsupportedQueryError
-from halfmask.protocol.commons import Terms, named_columns
+from halfmask.protocol.common_schema import Terms, named_columns
 from halfmask.protocol.contribution import MOST_GROUPS, PEOPLE, categories
-from halfmask.protocol.layout import KeyField, Packing, RecordLayout, StateField
-from halfmask.protocol.measures import LISTED, SKETCH
-from halfmask.protocol.publication import show_rows
+from halfmask.protocol.publication import plan_release
+from halfmask.protocol.records.layout import KeyField, Packing, RecordLayout, StateField
+from halfmask.protocol.records.sketches import LISTED, SKETCH
 from halfmask.query.planning.guarantee import Requirement
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from halfmask.engines.request import GroupMeasure, Key
-    from halfmask.protocol.commons import Commons, CommonTable
+    from halfmask.protocol.common_schema import CommonSchema, CommonTable
     from halfmask.query.planning.aggregates import PlannedAggregate
     from halfmask.query.planning.guarantee import GuaranteePlan
 
@@ -35,7 +35,7 @@ _PACKINGS: dict[str, Packing] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Blueprint:
+class CellPlan:
     """What every party derives from a question by itself.
 
     Attributes:
@@ -90,9 +90,9 @@ class Blueprint:
         return found | {f"h{i}": e for i, e in enumerate(kinds["median"])}
 
 
-def blueprint(
-    commons: Commons, text: str, terms: Terms | None = None, salt: bytes = b""
-) -> Blueprint:
+def plan_for_cells(
+    commons: CommonSchema, text: str, terms: Terms | None = None, salt: bytes = b""
+) -> CellPlan:
     """Plan a question.
 
     Raises:
@@ -104,14 +104,14 @@ def blueprint(
     if terms.noise or terms.epsilon:
         _refuse_noise(made)
     if terms.release:
-        made = show_rows(commons, made)
+        made = plan_release(commons, made)
     if salt or terms.noise:
         made = replace(made, layout=replace(made.layout, salt=salt, noisy=terms.noise))
     return made
 
 
 @lru_cache(maxsize=32)
-def _planned(commons: Commons, text: str, text_width: int, floor: int) -> Blueprint:
+def _planned(commons: CommonSchema, text: str, text_width: int, floor: int) -> CellPlan:
     from sqlglot import exp
 
     from halfmask.engines.duckdb.engine import DuckDB
@@ -158,7 +158,7 @@ def _planned(commons: Commons, text: str, text_width: int, floor: int) -> Bluepr
     layout = RecordLayout(keys, states, caps, sketches=sketches, histograms=histograms)
     queried = frozenset(name.lower() for name in planned.queried)
     touched = queried | named_columns(commons, text)
-    return Blueprint(planned, layout, _aggregated(planned), touched)
+    return CellPlan(planned, layout, _aggregated(planned), touched)
 
 
 def _refuse(plan: GuaranteePlan) -> None:
@@ -184,7 +184,7 @@ def _refuse(plan: GuaranteePlan) -> None:
         )
 
 
-def _values(commons: Commons, plan: GuaranteePlan, measure: GroupMeasure) -> pa.Array:
+def _values(commons: CommonSchema, plan: GuaranteePlan, measure: GroupMeasure) -> pa.Array:
     """The values that a median is read from.
 
     Raises:
@@ -204,7 +204,7 @@ def _values(commons: Commons, plan: GuaranteePlan, measure: GroupMeasure) -> pa.
     return column
 
 
-def _listed(commons: Commons, plan: GuaranteePlan, expression: exp.Expr) -> pa.Array | None:
+def _listed(commons: CommonSchema, plan: GuaranteePlan, expression: exp.Expr) -> pa.Array | None:
     """The values that the common schema lists of a column."""
     from sqlglot import exp
 
@@ -292,7 +292,7 @@ def _by_person(plan: GuaranteePlan) -> GuaranteePlan:
     return replace(plan, request=request, requirements=tuple(reversed(needed)))
 
 
-def _refuse_noise(made: Blueprint) -> None:
+def _refuse_noise(made: CellPlan) -> None:
     from sqlglot import exp
 
     plan, layout = made.plan, made.layout
@@ -325,7 +325,7 @@ def _refuse_noise(made: Blueprint) -> None:
 
 
 def _key(
-    commons: Commons, plan: GuaranteePlan, key: Key, kind: pa.DataType, text_width: int
+    commons: CommonSchema, plan: GuaranteePlan, key: Key, kind: pa.DataType, text_width: int
 ) -> KeyField:
     whole = not any(isinstance(rule, Interval) for rule in key.rules)
     domain = _listed(commons, plan, key.expression) if whole else None

@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.protocol import layout as records
-from halfmask.protocol.layout import EMPTY
+from halfmask.protocol.records import layout as records
+from halfmask.protocol.records.layout import EMPTY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from halfmask.protocol.layout import RecordLayout, Records
+    from halfmask.protocol.records.layout import RecordLayout, Records
     from halfmask.protocol.schedule import MergeTask
 
 

@@ -64,7 +64,7 @@ class CommonTable:
 
 
 @dataclass(frozen=True, eq=False)
-class Commons:
+class CommonSchema:
     """The tables that every cell has, and the least k of an answer about them."""
 
     tables: Mapping[str, CommonTable]
@@ -116,7 +116,7 @@ class Commons:
         return Catalog(sources, main, None, dict(self.hierarchies))
 
 
-def read_commons(path: str | Path) -> Commons:
+def read_commons(path: str | Path) -> CommonSchema:
     """Read a common schema (TOML).
 
     Raises:
@@ -132,7 +132,7 @@ def read_commons(path: str | Path) -> Commons:
     return commons_from(document, file.parent)
 
 
-def commons_from(document: Mapping[str, Any], folder: Path | None = None) -> Commons:
+def commons_from(document: Mapping[str, Any], folder: Path | None = None) -> CommonSchema:
     """Make a common schema from a mapping of the file's shape.
 
     Raises:
@@ -146,7 +146,7 @@ def commons_from(document: Mapping[str, Any], folder: Path | None = None) -> Com
     found = {name: _table(name, entry, folder or Path(), faults) for name, entry in tables.items()}
     if faults:
         raise SchemaError(*faults)
-    return Commons(found, rules)
+    return CommonSchema(found, rules)
 
 
 def _table(name: str, entry: Mapping[str, Any], folder: Path, faults: list[str]) -> CommonTable:
@@ -252,7 +252,7 @@ class Policy:
         own = [pair[1] for name, pair in self.columns.items() if name.lower() in names]
         return max([*own, self.l if sensitive else 1]) > 1
 
-    def check_columns(self, commons: Commons) -> None:
+    def check_columns(self, commons: CommonSchema) -> None:
         """Refuse a demand on a column that does not exist: nobody would ever honor it.
 
         Raises:
@@ -264,7 +264,7 @@ class Policy:
                 raise ParameterError("column", name, f"one of {', '.join(sorted(known))}")
 
 
-def permits(policy: Policy | None, commons: Commons, text: str, level: int) -> bool:
+def permits(policy: Policy | None, commons: CommonSchema, text: str, level: int) -> bool:
     """Whether a record may leave a person's cell at a level of a question: the last look at it.
 
     Reads the question itself, and shares nothing with what chose the level: the guarantee of the
@@ -291,7 +291,7 @@ def permits(policy: Policy | None, commons: Commons, text: str, level: int) -> b
     return policy.k is not None or (bool(stated) and stated == named)
 
 
-def permits_row(policy: Policy | None, commons: Commons, text: str, k: int, l: int) -> bool:  # noqa: E741
+def permits_row(policy: Policy | None, commons: CommonSchema, text: str, k: int, l: int) -> bool:  # noqa: E741
     """Whether a person's row may leave for a release in which it demands ``k`` and ``l``.
 
     Reads the question itself, as ``permits`` does. An l is kept for the sensitive columns that the
@@ -310,7 +310,7 @@ def permits_row(policy: Policy | None, commons: Commons, text: str, k: int, l: i
 
 
 @lru_cache(maxsize=32)
-def _shown(commons: Commons, text: str) -> frozenset[str]:
+def _shown(commons: CommonSchema, text: str) -> frozenset[str]:
     """The common columns, in lower case, that a release shows."""
     from sqlglot import exp
 
@@ -323,7 +323,7 @@ def _shown(commons: Commons, text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=32)
 def _read(
-    commons: Commons, text: str
+    commons: CommonSchema, text: str
 ) -> tuple[frozenset[str], tuple[tuple[int, int], ...], frozenset[str]]:
     """The common columns that a question names, its guarantees, and the columns it does not count.
 
@@ -360,12 +360,12 @@ def _read(
     return named, guarantees, named - counted - people
 
 
-def _sensitive(commons: Commons) -> set[str]:
+def _sensitive(commons: CommonSchema) -> set[str]:
     tables = commons.tables.values()
     return {name.lower() for table in tables for name in table.schema.names("sensitive")}
 
 
-def named_columns(commons: Commons, text: str) -> frozenset[str]:
+def named_columns(commons: CommonSchema, text: str) -> frozenset[str]:
     """The columns of the common schema, in lower case, that a question names anywhere."""
     return _read(commons, text)[0]
 

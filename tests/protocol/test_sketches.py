@@ -14,9 +14,9 @@ from tests.protocol.town import COMMONS, Town
 
 import halfmask as hm
 from halfmask.errors import UnsupportedQueryError
-from halfmask.protocol.blueprint import blueprint
-from halfmask.protocol.commons import MERGES, Terms, commons_from
-from halfmask.protocol.measures import SKETCH, lower_bound
+from halfmask.protocol.cell_plan import plan_for_cells
+from halfmask.protocol.common_schema import MERGES, Terms, commons_from
+from halfmask.protocol.records.sketches import SKETCH, lower_bound
 from halfmask.protocol.simulate import simulate
 
 TEXT = (
@@ -60,7 +60,7 @@ def test_the_bound_is_hardly_ever_too_high() -> None:
 
 
 def test_what_is_counted_is_on_the_ledger() -> None:
-    assert blueprint(COMMONS, TEXT).aggregated == {"b", "s", "*"}
+    assert plan_for_cells(COMMONS, TEXT).aggregated == {"b", "s", "*"}
 
 
 # -- medians
@@ -126,4 +126,4 @@ def test_a_median_by_hand() -> None:
 def test_other_medians_are_refused_with_the_way_out(of: str) -> None:
     text = f"SELECT b, MEDIAN({of}) AS m FROM people GROUP BY b GUARANTEE k = 3"  # noqa: S608
     with pytest.raises(UnsupportedQueryError, match="common schema lists"):
-        blueprint(GRADES, text)
+        plan_for_cells(GRADES, text)
