@@ -29,7 +29,8 @@ from halfmask.dp.domain import encoded, public_domains
 from halfmask.dp.views import guarded_rows
 from halfmask.report.page import render_template
 from halfmask.report.plots import plot
-from halfmask.synthesize.private import PRIVATE, NoisyHistogram
+from halfmask.synthesize.histogram import NoisyHistogram
+from halfmask.synthesize.private import PRIVATE
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 

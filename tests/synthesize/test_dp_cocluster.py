@@ -88,7 +88,7 @@ def test_adult_at_a_tenth_beats_the_histogram_and_privbayes(data) -> None:
     from halfmask.dp.accountant import Accountant
     from halfmask.dp.domain import encoded, public_domains
     from halfmask.dp.views import guarded_rows
-    from halfmask.synthesize import private, privbayes
+    from halfmask.synthesize import histogram, privbayes
 
     columns = ["age", "workclass", "education", "relationship", "gender"]
     table = Table(pq.read_table(data / "adult" / "adult.parquet").select(columns), Schema())
@@ -121,7 +121,7 @@ def test_adult_at_a_tenth_beats_the_histogram_and_privbayes(data) -> None:
     assert ours[0] < 0.35
     # Means of three runs are .5 to 1.1 times as far off in counts as PrivBayes': .7 in many runs.
     most = 1 if THOROUGH else 1.5
-    for other, counts in ((private.learn_histogram, 0.5), (privbayes.learn, most)):
+    for other, counts in ((histogram.learn, 0.5), (privbayes.learn, most)):
         theirs = errors(other)
         assert ours[0] < theirs[0]
         assert ours[1] < counts * theirs[1]

@@ -137,7 +137,7 @@ def test_without_a_declared_column_it_says_how() -> None:
 
 def _audit(make_views, own: float, *, broken: bool) -> float:
     """One person with an own epsilon joins others with 2; the histogram runs at 2."""
-    from halfmask.synthesize.private import learn_histogram
+    from halfmask.synthesize import histogram
 
     def run(with_person: bool, times: int) -> np.ndarray:
         jobs, demands = ["a"] * 4 + ["b"] * with_person, [2.0] * 4 + [own] * with_person
@@ -155,7 +155,7 @@ def _audit(make_views, own: float, *, broken: bool) -> float:
         for _ in range(times):
             rows = table if broken else sample.draw(Fraction(2), sampler)
             plain = hm.Table(rows.arrow.select(["job"]), hm.Schema())
-            model = learn_histogram(
+            model = histogram.learn(
                 make_views(plain, {"job": ["a", "b"]}, 2, 0, sampler), ordered=[]
             )
             drawn = model.draw(model.rows, np.random.default_rng(0))

@@ -15,8 +15,8 @@ from halfmask.coclustering.stretches import stretches
 from halfmask.errors import InternalError, UnsatisfiableError
 from halfmask.release.doors import synthetic
 from halfmask.release.doors.synthetic import require_shared_together
-from halfmask.synthesize.columns import shared_parts
-from halfmask.synthesize.combinations import exchange_rare, shared_combinations
+from halfmask.synthesize.shared_combinations import exchange_rare, shared_combinations
+from halfmask.synthesize.shared_parts import shared_parts
 
 
 def around(part, people, runs):

@@ -13,7 +13,7 @@ import halfmask as hm
 from halfmask.errors import InternalError, ParameterError
 from halfmask.release.doors import synthetic
 from halfmask.release.doors.synthetic import interval_ends, require_shared
-from halfmask.synthesize.columns import shared_parts, shortest, support
+from halfmask.synthesize.shared_parts import shared_parts, shortest, support
 
 ADULT = Path(__file__).parents[3] / "shared" / "data" / "adult" / "adult.parquet"
 

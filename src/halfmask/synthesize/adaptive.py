@@ -29,7 +29,7 @@ from halfmask.synthesize.marginals import (
     MarginalsModel,
     PairSelection,
     bearable_rounds,
-    count_columns,
+    count_each_column,
     counted_again,
     independent_columns,
     merge_values,
@@ -84,7 +84,7 @@ def learn(
     if rounds is not None and rounds < 1:
         raise ParameterError("rounds", rounds, "1 or more")
     plan = split_budget(views, prior)  # a poor budget goes to columns, and to few tables or none
-    measured = count_columns(views, views.limit * plan.ones)
+    measured = count_each_column(views, views.limit * plan.ones)
     rows = rows_from(list(measured.values()))
     ones = usable_counts(measured, rows, prior, ordered)
     rest = views.limit * (1 - plan.total - plan.ones)

@@ -2,7 +2,7 @@
 
 Definition: rows are grouped by the co-clustering, groups are merged until each holds k people, and
     rows are drawn from the groups' counts alone (see ``halfmask.coclustering.generate``); what is
-    drawn inside a part rests on k people too (see ``halfmask.synthesize.columns``).
+    drawn inside a part rests on k people too (see ``halfmask.synthesize.shared_parts``).
 Source: Benkhelif, "Publication de données personnelles respectueuse de la vie privée", 2018, ch. 3.
 """
 
@@ -28,20 +28,20 @@ from halfmask.release.candidate import SyntheticCandidate
 from halfmask.release.demands import DRAWN, INSTEAD, SET_ASIDE, refuse_diversity, state_demands
 from halfmask.release.seal import published_columns, seal
 from halfmask.release.stored_entries import read_columns
-from halfmask.synthesize.columns import RARE, shared_parts, support
-from halfmask.synthesize.combinations import (
-    exchange_rare,
-    no_row,
-    redraw_rare,
-    shared_combinations,
-)
-from halfmask.synthesize.limits import (
+from halfmask.synthesize.constraints import (
     condition_notes,
     draw_fitting,
     require_shared_condition,
     stated_conditions,
     structure_notes,
 )
+from halfmask.synthesize.shared_combinations import (
+    exchange_rare,
+    no_row,
+    redraw_rare,
+    shared_combinations,
+)
+from halfmask.synthesize.shared_parts import RARE, shared_parts, support
 from halfmask.table.demands import leaving_columns, people_who, resolve_demand
 from halfmask.table.table import Table
 from halfmask.table.weights import unweighted_notes
@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from halfmask.dp.conditions import Combination
     from halfmask.release.demands import DemandsChoice
     from halfmask.release.release import SyntheticRelease
-    from halfmask.synthesize.columns import SharedColumnParts
-    from halfmask.synthesize.combinations import SharedCombinations
+    from halfmask.synthesize.shared_combinations import SharedCombinations
+    from halfmask.synthesize.shared_parts import SharedColumnParts
 
 
 def hold_out(table: Table, share: float, random: np.random.Generator) -> tuple[Table, Table | None]:

@@ -1,12 +1,13 @@
-"""DPCocGen made to work: co-cluster a private first look, then count its blocks.
+"""DPCocGen, made to work and as printed: co-cluster a private first look, then count its blocks.
 
 Definition: phase 1 learns a private model of the rows; MODL co-clusters rows drawn from that model
 into a grid (post-processing); phase 2 adds noise to the number of rows in each block of the grid;
 rows are drawn block by block, inside a block by the model of phase 1.
 Source: Benkhelif, "Publication de données personnelles respectueuse de la vie privée", 2018,
-chapter 5. As printed, phase 1 adds noise to every cell; MODL then takes the noise for structure and
-merges nothing. Here phase 1 reads low-dimensional tables, the level of the grid follows from the
-noise of phase 2 by a public rule, and noisy blocks keep their total instead of being clamped.
+chapter 5, algorithms 2 and 3. As printed (``learn_as_printed``, by which the thesis's claims are
+judged), phase 1 adds noise to every cell, and both phases set negatives to 0: at small epsilon MODL
+takes the noise for structure, and clamping adds rows. ``learn`` reads low-dimensional tables first,
+takes the level of the grid from the noise of phase 2 by a public rule, and keeps noisy totals.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from halfmask.coclustering.hierarchy import simplify
+from halfmask.coclustering.observations import Variable, observe
+from halfmask.coclustering.optimize import optimize_grid
 from halfmask.dp.views import noise
 from halfmask.errors import HalfmaskError, ParameterError
 from halfmask.synthesize import marginals
@@ -43,6 +47,8 @@ ROWS_PER_BLOCK = 5.0  # how many times the noise scale a block holds on average,
 DRAWN = 1 << 19  # rows drawn from the first model
 LOOKED_AT = 18  # of these, on how many for each row of the table the grid is found
 FEWEST = 1 << 14  # and on how many at least
+MOST_CELLS = 1 << 20  # of the full table, which is listed as printed
+HALF = Fraction(1, 2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,7 +110,9 @@ def learn(
     most = _affordable(float(model.rows), second, rows_per_block)
     # More rows than these would show no more than the first model holds, and take long.
     some = drawn[: max(FEWEST, LOOKED_AT * int(model.rows))]
-    parts = _grid(some, float(model.rows), views.sizes, ordered, most, seconds)
+    looked_at, times = np.unique(some, return_counts=True)
+    scaled = np.maximum(np.rint(times * (float(model.rows) / len(some))), 1).astype(np.int64)
+    parts = _grid(looked_at, scaled, views.sizes, ordered, most, seconds)
     seen = views.grouped(parts).count(tuple(views.sizes), second)
     shape = seen.counts.shape
     block = _blocks(cells, views.sizes, parts, shape)
@@ -114,6 +122,40 @@ def learn(
     settled = simplex(shrink(noisy, believed, seen.variance), float(model.rows))
     factor = settled / np.maximum(believed, 1e-300)
     return NoisyGrid(views.sizes, cells, weights * factor[block], model.rows, parts)
+
+
+def learn_as_printed(
+    views: NoisyViews,
+    *,
+    ordered: Collection[str] = (),
+    blocks: int | None = None,
+    seconds: float = 10.0,
+) -> NoisyGrid:
+    """The grid that MODL finds in a noisy histogram of all cells, its blocks counted with noise.
+
+    Args:
+        views: the rows behind noisy answers.
+        ordered: the columns whose neighboring codes are alike; they are cut into intervals.
+        blocks: simplify the grid to at most so many, a public number; None takes it as found.
+        seconds: how long to look for the grid.
+    """
+    sizes, cells = views.sizes, prod(views.sizes.values())
+    if len(sizes) < 2 or cells > MOST_CELLS:
+        raise ParameterError("columns", len(sizes), f"2 or more of {MOST_CELLS:,} cells at most")
+    if blocks is not None and blocks < 1:
+        raise ParameterError("blocks", blocks, "1 or more")
+    first = np.maximum(views.count(tuple(sizes), views.limit * HALF).counts, 0)
+    positive = np.flatnonzero(first.ravel())
+    parts = _grid(positive, first.ravel()[positive], sizes, ordered, blocks, seconds)
+    seen = views.grouped(parts).count(tuple(sizes), views.limit * HALF)
+    held = np.maximum(seen.counts, 0)
+    place = np.ix_(*(parts[name] for name in sizes))
+    block = np.arange(held.size).reshape(held.shape)[place].ravel()
+    weights = held.ravel()[block] / np.bincount(block, minlength=held.size)[block]
+    kept = np.flatnonzero(weights > 0)
+    if not len(kept):  # nothing is left of the noisy blocks: all cells alike
+        kept, weights = np.arange(cells), np.ones(cells)
+    return NoisyGrid(sizes, kept, weights[kept], max(1, int(held.sum())), parts)
 
 
 def _affordable(rows: float, cost: Budget, rows_per_block: float) -> int:
@@ -133,35 +175,30 @@ def _draw_cells(model: marginals.MarginalsModel, sizes: Mapping[str, int]) -> In
 
 
 def _grid(
-    drawn: Ints,
-    rows: float,
+    cells: Ints,
+    counts: Ints,
     sizes: Mapping[str, int],
     ordered: Collection[str],
-    most: int,
+    most: int | None,
     seconds: float,
 ) -> dict[str, Ints]:
     """Per column, the part of each value: the finest grid of the hierarchy with ``most`` blocks."""
-    from halfmask.coclustering.hierarchy import simplify
-    from halfmask.coclustering.observations import Variable, observe
-    from halfmask.coclustering.optimize import optimize_grid
-
-    cells, counts = np.unique(drawn, return_counts=True)
+    whole = {name: np.zeros(size, dtype=np.int64) for name, size in sizes.items()}
+    if not len(cells):
+        return whole
     codes = _columns(cells, sizes)
     variables = [
         Variable(name, "numeric" if name in ordered else "categorical", size)
         for name, size in sizes.items()
     ]
-    whole = np.maximum(np.rint(counts * (rows / len(drawn))), 1).astype(np.int64)
-    observed = observe(variables, [codes[name].astype(np.int32) for name in sizes], whole)
     try:
+        observed = observe(variables, [codes[name].astype(np.int32) for name in sizes], counts)
         grid = optimize_grid(observed, seed=0, rounds=0, time_limit=seconds)
-        chosen = simplify(grid, cells=most) if grid.informative else grid
+        if most is not None and grid.informative:
+            grid = simplify(grid, cells=most)
     except (ArithmeticError, MemoryError, HalfmaskError):  # the budget is spent: one block, then
-        return {name: np.zeros(size, dtype=np.int64) for name, size in sizes.items()}
-    return {
-        name: np.asarray(part, dtype=np.int64)
-        for name, part in zip(sizes, chosen.partition, strict=True)
-    }
+        return whole
+    return {n: np.asarray(p, dtype=np.int64) for n, p in zip(sizes, grid.partition, strict=True)}
 
 
 def _blocks(

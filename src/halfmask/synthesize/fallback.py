@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from halfmask.dp.budget import Budget
     from halfmask.dp.views import Guess, NoisyCounts, NoisyViews
-    from halfmask.synthesize.limits import DrawLimits
+    from halfmask.synthesize.constraints import DrawLimits
 
     Codes = dict[str, NDArray[np.int64]]
 
@@ -138,7 +138,7 @@ def learn_and_draw(
     if note != FELL_BACK:
         warnings.warn(note, RuntimeWarning, stacklevel=2)
     count = rows_of(rows_from([one for one in paid.answered if one.counts.size]))
-    alone = _Columns(
+    alone = _IndependentColumns(
         {n: np.ones(s) if (t := columns[n]) is None else t for n, s in views.sizes.items()}
     )
     codes, short = _drawn(alone, count, random, views.sizes, limits)
@@ -146,7 +146,7 @@ def learn_and_draw(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Columns:
+class _IndependentColumns:
     """Columns that know nothing of each other, by the weights of their values."""
 
     weights: Mapping[str, NDArray[np.float64]]

@@ -25,7 +25,7 @@ from halfmask.dp.sampling import Sampler
 from halfmask.dp.views import GuardedRows, bounded_rows
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.models.verdict import require_whole
-from halfmask.synthesize.limits import DrawLimits
+from halfmask.synthesize.constraints import DrawLimits
 from halfmask.table.columns import quote_names
 
 if TYPE_CHECKING:

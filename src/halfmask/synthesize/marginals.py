@@ -1,27 +1,14 @@
-"""Noisy counts made usable: no negatives, and a total that the noise does not push up.
-
-Setting negative counts to 0 adds half a noise scale per empty cell: with 17,280 cells at epsilon
-0.01 some 864,000 rows that nobody has. Moving onto the simplex of the noisy total does not.
-
-Merge values that are too rare to be told apart from noise, by noisy counts alone.
-
-Rare values of a nominal column share one group; neighbors of an ordered column join until a group
-is large enough. Inside a group, values are drawn by their own noisy counts.
-
-Move a distribution until its tables meet noisy ones: multiplicative steps with a line search.
-
-Source: McKenna, Sheldon, Miklau, "Graphical-model based estimation and inference for differential
-privacy", 2019; the step of each cell is scaled by its size, so that rare cells keep up.
-
-Select, measure, generate: noisy two-column tables joined in a graphical model.
+"""Marginals: select, measure, generate, by noisy two-column tables joined in a graphical model.
 
 Definition: measure every column; join columns by the pairs on which the model is (about) farthest
 from the rows, a spanning tree first and further pairs after it, as many as the noise bears; draw
 rows from the fitted model. All that is read of the rows are the noisy tables and the noisy choices
 in the receipt.
 Source: McKenna, Miklau, Sheldon, "Winning the NIST contest", 2021 (MST); McKenna et al., "AIM",
-2022. Own: values too rare for the noise are merged first, counts of ordered columns are smoothed,
-and measured tables are moved towards the model by empirical Bayes.
+2022; the fit: McKenna, Sheldon, Miklau, "Graphical-model based estimation and inference for
+differential privacy", 2019, the step of each cell scaled by its size, so that rare cells keep up.
+Own: values too rare for the noise are merged first, by noisy counts alone; counts of ordered
+columns are smoothed; measured tables are moved towards the model by empirical Bayes.
 """
 
 from __future__ import annotations
@@ -64,6 +51,9 @@ if TYPE_CHECKING:
 
 def simplex(noisy: NDArray[np.int64] | Floats, total: float) -> Floats:
     """The nearest non-negative table whose cells sum to ``total``.
+
+    Setting negative counts to 0 would add half a noise scale per empty cell: with 17,280 cells at
+    epsilon 0.01 some 864,000 rows that nobody has.
 
     Example:
         >>> simplex(np.array([5.0, 1.0, -2.0]), 4.0).tolist()
@@ -318,7 +308,7 @@ def learn(
     """
     require_few(views.sizes)
     plan = split_budget(views, prior)
-    measured = count_columns(views, views.limit * plan.ones)
+    measured = count_each_column(views, views.limit * plan.ones)
     rows = rows_from(list(measured.values()))
     ones = usable_counts(measured, rows, prior, ordered)
     rest = views.limit * (1 - plan.total - plan.ones - plan.choices)
@@ -447,7 +437,7 @@ def group_mask(mask: NDArray[np.bool_], groups: Ints) -> NDArray[np.bool_]:
     return found
 
 
-def count_columns(views: NoisyViews, whole: Budget) -> dict[str, NoisyCounts]:
+def count_each_column(views: NoisyViews, whole: Budget) -> dict[str, NoisyCounts]:
     """Noisy counts of each column; columns with more values get more of the budget."""
     shares = _shares({name: float(size) for name, size in views.sizes.items()}, whole)
     return {name: views.count((name,), whole * shares[name]) for name in views.sizes}
@@ -536,7 +526,7 @@ def counted_again(
     """Counts of each column for all that is left, where no pair is measured."""
     left = 1 - plan.total - plan.ones
     if left > 0:
-        again = count_columns(views, views.limit * left)
+        again = count_each_column(views, views.limit * left)
         measured = {name: _both(table, again[name]) for name, table in measured.items()}
     return usable_counts(measured, rows, prior, ordered)
 

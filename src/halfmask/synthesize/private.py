@@ -1,13 +1,4 @@
-"""Private synthesis: from a table, public domains and a budget to a sealed synthetic table.
-
-One noisy count per combination of values: the baseline of all private synthesizers.
-
-Definition: add noise to every cell of the full table, the empty ones too; draw rows by the counts.
-Source: Dwork, McSherry, Nissim, Smith, "Calibrating noise to sensitivity in private data analysis",
-2006 (the Laplace histogram, "LPA").
-
-Tables with too many cells to list are drawn sparsely, with exactly the same distribution.
-"""
+"""Private synthesis: from a table, public domains and a budget to a sealed synthetic table."""
 
 from __future__ import annotations
 
@@ -41,7 +32,7 @@ from halfmask.dp.budget import (
     given_impossible,
     require_modest,
 )
-from halfmask.dp.domain import Bins, Domain, public_domains, require_fitting
+from halfmask.dp.domain import Bins, public_domains, require_fitting
 from halfmask.dp.ledger import table_identity
 from halfmask.dp.personal import (
     NOBODY,
@@ -62,32 +53,33 @@ from halfmask.errors import ParameterError, SchemaError
 from halfmask.models.verdict import require_number, require_whole
 from halfmask.release.candidate import NoiseCandidate
 from halfmask.release.seal import seal
-from halfmask.synthesize import adaptive, dp_cocluster, dpcocgen, marginals, privbayes
-from halfmask.synthesize.fallback import learn_and_draw
-from halfmask.synthesize.histories import Histories
-from halfmask.synthesize.inference import draw_values
-from halfmask.synthesize.limits import (
+from halfmask.synthesize import adaptive, dp_cocluster, histogram, marginals, privbayes
+from halfmask.synthesize.constraints import (
     condition_notes,
     draw_limits,
     stated_conditions,
     structure_notes,
 )
-from halfmask.synthesize.marginals import simplex
+from halfmask.synthesize.fallback import learn_and_draw
+from halfmask.synthesize.histories import Histories
 from halfmask.synthesize.prior import PublicPrior
 from halfmask.table.demands import with_policies
 from halfmask.table.table import Table, require_table
 from halfmask.table.weights import unweighted_notes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from os import PathLike
 
     from numpy.typing import NDArray
 
+    from halfmask.dp.bounds import OpenRange
     from halfmask.dp.budget import Budget
+    from halfmask.dp.conditions import Combination
+    from halfmask.dp.domain import Domain
     from halfmask.dp.views import NoisyViews
     from halfmask.release.release import PrivateRelease
-    from halfmask.synthesize.limits import DrawLimits
+    from halfmask.synthesize.constraints import DrawLimits
     from halfmask.table.schema import Schema
 
 
@@ -167,11 +159,123 @@ def synthesize_privately(
     origin = table.origin  # of rows elsewhere the same, whether they are read or not
     if not _stays(table, settings):
         table = with_policies(require_table(table), settings.policies)
-    rows = settings.rows
-    if rows is not None:
-        require_whole("rows", rows, 1)
+    plan = _plan(table, method, settings, options)
+    random = np.random.default_rng(secrets.randbits(128))  # draws from models, never noise
+    _rehearse(plan)
+    plan, views, kept, allowance = _paid_views(plan)
+    codes, trouble = learn_and_draw(
+        plan.learn,
+        views,
+        lambda held: settings.rows or max(1, round(held / kept)),
+        random,
+        limits=plan.limits,
+        ordered=plan.ordered,
+        **plan.learn_options,
+    )
+    return seal(
+        NoiseCandidate(
+            _decoded(plan, codes, random),
+            allowance.receipt(),
+            plan.sizes,
+            plan.chosen,
+            _parameters(plan, method),
+            (*trouble, *_notes(plan)),
+            origin,
+            plan.table.schema,
+            plan.impossible,
+            plan.given,
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SynthesisPlan:
+    """What is decided of a synthesis by public facts alone, before anything is spent.
+
+    Attributes:
+        table: the rows, where they are.
+        settings: what is spent, and on what.
+        chosen: the method.
+        options: what the method itself takes.
+        people: whose rows are read, and what they pay.
+        domains: per column its public values; the widest, until its bounds are bought.
+        share: of the budget, for bounds.
+        wanted: the columns whose bounds are bought.
+        declared: combinations that cannot occur, as they are declared.
+        single: what one row may hold.
+        impossible: what the door checks that no row holds.
+        given: what it checks that every row holds.
+        histories: how rows of one are drawn together; None: one by one.
+        prior: the public rows where the model begins, as the option of the method.
+    """
+
+    table: Table
+    settings: NoiseSettings
+    chosen: str
+    options: Mapping[str, Any]
+    people: _PersonalCosts
+    domains: Mapping[str, Domain]
+    share: Fraction
+    wanted: Mapping[str, OpenRange]
+    declared: Sequence[Any]
+    single: DrawLimits
+    impossible: Sequence[Combination]
+    given: Combination
+    histories: Histories | None
+    prior: Mapping[str, PublicPrior]
+
+    @property
+    def learn(self) -> Callable[..., Any]:
+        """What makes a model of noisy views."""
+        return PRIVATE[self.chosen]
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many public values each column has."""
+        return {name: len(domain) for name, domain in self.domains.items()}
+
+    @property
+    def ordered(self) -> list[str]:
+        """The columns that a method sees whose neighboring codes are alike."""
+        found = [n for n, d in self.domains.items() if isinstance(d, Bins) or d.ordered]
+        return found if self.histories is None else self.histories.ordered(found)
+
+    @property
+    def limits(self) -> DrawLimits:
+        """What a row that a method draws may hold."""
+        return self.single if self.histories is None else self.histories.limits(self.single)
+
+    @property
+    def learn_options(self) -> dict[str, Any]:
+        """What the method is told beside the views; what cannot occur where it takes that."""
+        told = {**self.options, **self.prior}
+        if "zeros" in inspect.signature(self.learn).parameters:
+            told["zeros"] = self.limits.impossible
+        return told
+
+    def with_bounds(self, bought: Mapping[str, Bins]) -> SynthesisPlan:
+        """The same with the bounds that were bought."""
+        domains = {**self.domains, **bought}
+        sizes = {name: len(domain) for name, domain in domains.items()}
+        return replace(
+            self,
+            domains=domains,
+            histories=None if self.histories is None else self.histories.resized(sizes),
+            prior=_prior(self.learn, self.chosen, self.settings, self.table, domains),
+        )
+
+
+def _plan(
+    table: Table, method: str, settings: NoiseSettings, options: Mapping[str, Any]
+) -> SynthesisPlan:
+    """Decide everything that hangs on public facts, and refuse what cannot be.
+
+    Nothing of it looks at a row's values: a refusal tells of declarations only.
+    """
+    if settings.rows is not None:
+        require_whole("rows", settings.rows, 1)
     require_whole("rows_per_person", settings.rows_per_person, 1)
-    if settings.given is not None and rows is None:
+    if settings.given is not None and settings.rows is None:
         raise ParameterError("rows", None, "how many rows to draw, which given needs")
     columns = _columns(table)
     stated = {n: d for n, d in declared_domains(table.schema).items() if n in columns}
@@ -182,109 +286,109 @@ def synthesize_privately(
         {name: one for name, one in stated.items() if name not in wanted},
     )
     known = {n: wanted[n].widest if n in wanted else public[n] for n in columns}
-    random = np.random.default_rng(secrets.randbits(128))  # draws from models, never noise
     require_fitting(known)
     declared = [*table.schema.impossible, *given_impossible(settings.domains)]
     require_public(wanted, declared, settings.given)
-    limits, impossible, given = draw_limits(declared, settings.given, known)
+    single, impossible, given = draw_limits(declared, settings.given, known)
     sizes = {name: len(domain) for name, domain in known.items()}
     chosen = _method(method, settings, sizes)
-    learn = PRIVATE[chosen]
     _require_options(chosen, options)
     people = _people(table, settings)
     require_modest(people.promise, insist=settings.insist)
-    ordered = [n for n, d in known.items() if isinstance(d, Bins) or d.ordered]
-    histories, single = _histories(table.schema, settings, sizes), limits
-    if histories is not None:
-        if histories.kind == "household" and people.levels is not None:
-            raise SchemaError(HOMES)
-        limits, ordered = histories.limits(single), histories.ordered(ordered)
-    prior = _prior(learn, chosen, settings, table, known)
-    _rehearse(
-        learn,
-        NoViews(histories.wide if histories else sizes, unit(people.promise) * (1 - share)),
-        ordered=ordered,
-        **_with_zeros(learn, limits, {**options, **prior}),
-    )
+    histories = _histories(table.schema, settings, sizes)
+    if histories is not None and histories.kind == "household" and people.levels is not None:
+        raise SchemaError(HOMES)
+    prior = _prior(PRIVATE[chosen], chosen, settings, table, known)
+    return SynthesisPlan(
+        table, settings, chosen, options, people, known, share, wanted, declared, single,
+        impossible, given, histories, prior,
+    )  # fmt: skip
+
+
+def _paid_views(plan: SynthesisPlan) -> tuple[SynthesisPlan, NoisyViews, float, Allowance]:
+    """The rows behind noisy views, paid for, and about which share of all rows they are.
+
+    The plan comes back with the bounds that were bought. The budget is spent before a row is read:
+    who stops in between has paid, and never the other way round.
+    """
+    table, settings, people, histories = plan.table, plan.settings, plan.people, plan.histories
     coded = None
     if table.stored is not None:
-        coded = None if wanted else count_codes(table, coding_of(known))
+        # Bounds are bought of the rows themselves, which then come over.
+        coded = None if plan.wanted else count_codes(table, coding_of(plan.domains))
         table = table if coded is not None else table.collect()
     keeper = settings.accountant or Accountant(people.promise)
     most, scope = settings.rows_per_person, people.scope(table)
     if histories is not None:
         most = histories.rows_changed  # so many rows serve bounds that are bought
-        used = max(histories.rows_used, most if wanted else 1)
+        used = max(histories.rows_used, most if plan.wanted else 1)
         scope = replace(scope, rows_used=used)
     allowance = keeper.allow(
-        people.promise, f"synthesize ({chosen})", rows_per_person=most, scope=scope
+        people.promise, f"synthesize ({plan.chosen})", rows_per_person=most, scope=scope
     )
-    if coded is None:
-        read, kept = people.rows(table, allowance, sum(len(domain) for domain in known.values()))
-        if wanted:
-            known |= buy_bounds(read, wanted, allowance, share)
-            sizes = {name: len(domain) for name, domain in known.items()}
-            prior = _prior(learn, chosen, settings, table, known)
-        if histories is not None:
-            histories = histories.resized(sizes)
-            limits, views = histories.limits(single), histories.guard(read, known, allowance)
-        else:
-            views = guarded_rows(read, known, allowance)
-        views = views.within(allowance.remaining)
+    plan = replace(plan, table=table)
+    if coded is not None:
+        return plan, guarded_tuples(coded, plan.domains, allowance), 1.0, allowance
+    read, kept = people.rows(table, allowance, sum(plan.sizes.values()))
+    if plan.wanted:
+        plan = plan.with_bounds(buy_bounds(read, plan.wanted, allowance, plan.share))
+    if plan.histories is not None:
+        views = plan.histories.guard(read, plan.domains, allowance)
     else:
-        views, kept = guarded_tuples(coded, known, allowance), 1.0
-    codes, trouble = learn_and_draw(
-        learn,
-        views,
-        lambda held: rows or max(1, round(held / kept)),
-        random,
-        limits=limits,
-        ordered=ordered,
-        **_with_zeros(learn, limits, {**options, **prior}),
-    )
+        views = guarded_rows(read, plan.domains, allowance)
+    return plan, views.within(allowance.remaining), kept, allowance
+
+
+def _decoded(
+    plan: SynthesisPlan, codes: dict[str, NDArray[np.int64]], random: np.random.Generator
+) -> pa.Table:
+    """Public codes as values, wide rows taken apart again."""
     owner = None
-    if histories is not None:
-        codes, owner = histories.unfold(codes)
-    arrow = pa.table({n: d.decode(codes[n], random) for n, d in known.items()})
-    if histories is not None and owner is not None:
-        arrow = histories.rows(arrow, owner, codes, known)
-    candidate = NoiseCandidate(
-        arrow,
-        allowance.receipt(),
-        sizes,
-        chosen,
-        {
-            "method": method,
-            "rows": rows,
-            "rows_per_person": settings.rows_per_person,
-            **people.parameters(),
-            **bought_facts(share, {name: known[name] for name in wanted}),
-            **options,
-            **(histories.facts() if histories else {}),
-            **({"prior": True} if prior else {}),
-            **stated_conditions(declared, settings.given),
-        },
-        (
-            *trouble,
-            *people.notes(),
-            *(
-                (*histories.notes(), *(() if chosen in _WIDE else (POORLY,)))
-                if histories
-                else whose_rows(table.schema, settings.rows_per_person)
-            ),
-            *_notes(known, settings.accountant),
-            *bought_notes(share, wanted, known),
-            *condition_notes(declared, settings.given),
-            *((PRIOR,) if prior else ()),
-            *(() if histories else structure_notes(table.schema)),
-            *unweighted_notes(table.schema),
-        ),
-        origin,
-        table.schema,
-        impossible,
-        given,
+    if plan.histories is not None:
+        codes, owner = plan.histories.unfold(codes)
+    arrow = pa.table({n: d.decode(codes[n], random) for n, d in plan.domains.items()})
+    if plan.histories is None or owner is None:
+        return arrow
+    return plan.histories.rows(arrow, owner, codes, plan.domains)
+
+
+def _parameters(plan: SynthesisPlan, method: str) -> dict[str, Any]:
+    """What a release says of its choices, all of them public."""
+    return {
+        "method": method,
+        "rows": plan.settings.rows,
+        "rows_per_person": plan.settings.rows_per_person,
+        **plan.people.parameters(),
+        **bought_facts(plan.share, {name: plan.domains[name] for name in plan.wanted}),
+        **plan.options,
+        **(plan.histories.facts() if plan.histories else {}),
+        **({"prior": True} if plan.prior else {}),
+        **stated_conditions(plan.declared, plan.settings.given),
+    }
+
+
+def _notes(plan: SynthesisPlan) -> tuple[str, ...]:
+    """What a reader should know."""
+    schema, settings = plan.table.schema, plan.settings
+    if plan.histories is None:
+        whose = whose_rows(schema, settings.rows_per_person)
+    else:
+        whose = (*plan.histories.notes(), *(() if plan.chosen in _WIDE else (POORLY,)))
+    general = ["Comparisons with the original table are internal: they are not private."]
+    if any(isinstance(domain, Bins) for domain in plan.domains.values()):
+        general.append("Numbers are drawn evenly inside their public intervals.")
+    if settings.accountant is None:
+        general.append("No ledger was given: other releases of this table add to its epsilon.")
+    return (
+        *plan.people.notes(),
+        *whose,
+        *general,
+        *bought_notes(plan.share, plan.wanted, plan.domains),
+        *condition_notes(plan.declared, settings.given),
+        *((PRIOR,) if plan.prior else ()),
+        *(() if plan.histories else structure_notes(schema)),
+        *unweighted_notes(schema),
     )
-    return seal(candidate)
 
 
 def _stays(table: Table, settings: NoiseSettings) -> bool:
@@ -360,15 +464,6 @@ def _prior(
             "together", settings.together, "either together or prior: public rows are single ones"
         )
     return {"prior": PublicPrior.of(settings.prior, table, domains)}
-
-
-def _with_zeros(
-    learn: Callable[..., Any], limits: DrawLimits, options: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The options, and what cannot occur for a method that takes it."""
-    if "zeros" not in inspect.signature(learn).parameters:
-        return dict(options)
-    return {**options, "zeros": limits.impossible}
 
 
 @dataclass(frozen=True, slots=True)
@@ -537,10 +632,14 @@ class NoViews:
     heavy = worst = dependent = count
 
 
-def _rehearse(learn: Callable[..., Any], views: NoViews, **options: Any) -> None:
+def _rehearse(plan: SynthesisPlan) -> None:
     """Let a method refuse its options and columns before anything is spent."""
+    views = NoViews(
+        plan.histories.wide if plan.histories else plan.sizes,
+        unit(plan.people.promise) * (1 - plan.share),
+    )
     with suppress(_FirstLook):
-        learn(views, **options)
+        plan.learn(views, ordered=plan.ordered, **plan.learn_options)
 
 
 def _method(method: str, settings: NoiseSettings, sizes: Mapping[str, int]) -> str:
@@ -552,72 +651,13 @@ def _method(method: str, settings: NoiseSettings, sizes: Mapping[str, int]) -> s
     return method
 
 
-def _notes(domains: Mapping[str, Domain], accountant: Accountant | None) -> tuple[str, ...]:
-    notes = ["Comparisons with the original table are internal: they are not private."]
-    if any(isinstance(domain, Bins) for domain in domains.values()):
-        notes.append("Numbers are drawn evenly inside their public intervals.")
-    if accountant is None:
-        notes.append("No ledger was given: other releases of this table add to its epsilon.")
-    return tuple(notes)
-
-
-DENSE = 1 << 22  # cells up to which every count is listed
-MOST_NUMBERED = 1 << 62  # cells that have a number
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class NoisyHistogram:
-    """Weights of the cells that have any."""
-
-    sizes: Mapping[str, int]
-    cells: NDArray[np.int64]
-    weights: NDArray[np.float64]
-    rows: int
-
-    def draw(self, rows: int, random: np.random.Generator) -> dict[str, NDArray[np.int64]]:
-        """``rows`` rows as public codes per column."""
-        picked = self.cells[draw_values(np.zeros(rows, np.int64), self.weights[None, :], random)]
-        drawn = {}
-        for name in reversed(list(self.sizes)):
-            picked, drawn[name] = np.divmod(picked, self.sizes[name])
-        return {name: drawn[name] for name in self.sizes}
-
-
-def learn_histogram(views: NoisyViews, *, ordered: Collection[str] = ()) -> NoisyHistogram:
-    """A noisy histogram over all columns, for the whole budget."""
-    del ordered
-    columns, cells = tuple(views.sizes), prod(views.sizes.values())
-    if cells > MOST_NUMBERED:
-        raise ParameterError(
-            "method", "histogram", "marginals: all columns together have over 2**62 combinations"
-        )
-    if cells <= DENSE:
-        noisy = views.count(columns, views.limit).counts.ravel()
-        return of_counts(views.sizes, np.arange(noisy.size), noisy, float(noisy.sum()))
-    found, counts, total = views.heavy(columns, views.limit)
-    return of_counts(views.sizes, found, counts, total)
-
-
-def of_counts(
-    sizes: Mapping[str, int],
-    cells: NDArray[np.int64],
-    noisy: NDArray[np.int64],
-    total: float,
-) -> NoisyHistogram:
-    """The model of noisy counts: no negatives, and the noisy total kept."""
-    rows = max(1, round(total))
-    weights = simplex(noisy, float(rows)) if len(noisy) else np.ones(1)
-    kept = np.flatnonzero(weights > 0)
-    return NoisyHistogram(sizes, cells[kept], weights[kept], rows)
-
-
-# A private method learns a model from noisy views; the model has ``rows`` and ``draw(rows,
-# random)``. A new one is one line here.
+# All methods share one interface, ``learn(views, *, ordered, ...)``: a model of noisy views, which
+# has ``rows`` and ``draw(rows, random)``. A new one is one line here.
 PRIVATE: dict[str, Callable[..., Any]] = {
     "adaptive": adaptive.learn,
     "dp-cocluster": dp_cocluster.learn,
-    "dpcocgen": dpcocgen.learn,
-    "histogram": learn_histogram,
+    "dpcocgen": dp_cocluster.learn_as_printed,
+    "histogram": histogram.learn,
     "marginals": marginals.learn,
     "privbayes": privbayes.learn,
 }

@@ -23,7 +23,7 @@ import numpy as np
 
 from halfmask.coclustering.stretches import levels_together, stretches
 from halfmask.errors import ParameterError, UnsatisfiableError
-from halfmask.synthesize.columns import people_in
+from halfmask.synthesize.shared_parts import people_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

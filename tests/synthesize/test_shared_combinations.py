@@ -13,8 +13,8 @@ from halfmask.coclustering.generate import BlockGenerator
 from halfmask.errors import InternalError, ParameterError, UnsatisfiableError
 from halfmask.release.doors import synthetic
 from halfmask.release.doors.synthetic import require_shared_together
-from halfmask.synthesize.columns import shared_parts
-from halfmask.synthesize.combinations import redraw_rare, shared_combinations
+from halfmask.synthesize.shared_combinations import redraw_rare, shared_combinations
+from halfmask.synthesize.shared_parts import shared_parts
 
 
 def two_kinds(planted):

@@ -15,8 +15,8 @@ from halfmask.dp.domain import Bins, Values
 from halfmask.errors import InternalError, ParameterError, SchemaError, UnsatisfiableError
 from halfmask.release.candidate import NoiseCandidate
 from halfmask.release.seal import seal
+from halfmask.synthesize.constraints import DrawLimits, draw_limits
 from halfmask.synthesize.fallback import SHORT
-from halfmask.synthesize.limits import DrawLimits, draw_limits
 from halfmask.synthesize.private import PRIVATE
 
 IMPOSSIBLE = [
@@ -246,14 +246,14 @@ def test_cocluster_refuses_what_few_people_share():
 
 def test_the_door_refuses_such_rows(monkeypatch):
     """A method that draws them, and code that does not draw again: nothing leaves."""
-    from halfmask.synthesize import limits
+    from halfmask.synthesize import constraints
 
     def blind(self, draw, rows, random):
         codes = draw(rows, random)
         codes["sex"][:], codes["pregnant"][:] = 1, 1
         return codes, 0.0
 
-    monkeypatch.setattr(limits.DrawLimits, "draw", blind)
+    monkeypatch.setattr(constraints.DrawLimits, "draw", blind)
     with pytest.raises(InternalError, match="declared impossible"):
         hm.synthesize(people(), epsilon=1, domains=DOMAINS)
     with pytest.raises(InternalError, match="what is given"):
@@ -412,12 +412,12 @@ def test_a_range_of_another_kind_than_its_domain_costs_nothing(domain, written, 
 
 
 def test_a_search_that_is_too_long_does_not_say_that_no_row_is_possible(monkeypatch):
-    from halfmask.synthesize import limits
+    from halfmask.synthesize import constraints
 
     domains = {name: Values((0, 1)) for name in "abc"}
     declared = [{"a": 0, "b": 0}, {"a": 0, "b": 1}]  # a = 1 is possible
     assert draw_limits(declared, {"c": 0}, domains)[0].row["a"] == 1
-    monkeypatch.setattr(limits, "_STEPS", 1)
+    monkeypatch.setattr(constraints, "_STEPS", 1)
     with pytest.raises(SchemaError, match="was not found within 1 steps") as caught:
         draw_limits(declared, {"c": 0}, domains)
     assert "No row is possible" not in str(caught.value)
