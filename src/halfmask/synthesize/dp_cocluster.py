@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from halfmask.coclustering import observations
 from halfmask.coclustering.hierarchy import simplify
-from halfmask.coclustering.observations import Variable, observe
 from halfmask.coclustering.optimize import optimize_grid
 from halfmask.dp.views import noise
 from halfmask.errors import HalfmaskError, ParameterError
@@ -188,11 +188,13 @@ def _grid(
         return whole
     codes = _columns(cells, sizes)
     variables = [
-        Variable(name, "numeric" if name in ordered else "categorical", size)
+        observations.Variable(name, "numeric" if name in ordered else "categorical", size)
         for name, size in sizes.items()
     ]
     try:
-        observed = observe(variables, [codes[name].astype(np.int32) for name in sizes], counts)
+        observed = observations.observe(
+            variables, [codes[name].astype(np.int32) for name in sizes], counts
+        )
         grid = optimize_grid(observed, seed=0, rounds=0, time_limit=seconds)
         if most is not None and grid.informative:
             grid = simplify(grid, cells=most)

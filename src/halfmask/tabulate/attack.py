@@ -114,7 +114,7 @@ class Attack:
 
     problem: ProtectionProblem
     withheld: Flags
-    _views: dict[int, _View] = field(default_factory=dict)
+    _views: dict[int, _MovableCells] = field(default_factory=dict)
 
     def holes(
         self,
@@ -136,15 +136,15 @@ class Attack:
                 moves[target] = move
         return found
 
-    def _view(self, owner: int, cell: int) -> _View:
+    def _view(self, owner: int, cell: int) -> _MovableCells:
         if owner not in self._views:
             cells = np.flatnonzero(self.withheld & self.problem.movable(cell))
-            self._views[owner] = _View.of(self.problem, cells)
+            self._views[owner] = _MovableCells.of(self.problem, cells)
         return self._views[owner]
 
 
 @dataclass(eq=False)
-class _View:
+class _MovableCells:
     """The withheld cells that can move, and the sums that bind them."""
 
     problem: ProtectionProblem
@@ -154,7 +154,7 @@ class _View:
     place: dict[int, int]
 
     @classmethod
-    def of(cls, problem: ProtectionProblem, cells: NDArray[np.int64]) -> _View:
+    def of(cls, problem: ProtectionProblem, cells: NDArray[np.int64]) -> _MovableCells:
         part = problem.relations[:, cells]
         lines = np.flatnonzero(np.diff(part.indptr))
         return cls(

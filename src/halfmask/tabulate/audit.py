@@ -190,21 +190,11 @@ def audit_table(
         >>> found.disclosed[0].low, found.disclosed[0].high
         (2.0, 2.0)
     """
-    if not published:
-        raise ParameterError("published", 0, "at least one table")
-    if not 0 <= protection < 1:
-        raise ParameterError("protection", protection, "a share from 0 to below 1")
-    if threshold is not None and threshold < 1:
-        raise ParameterError("threshold", threshold, "at least 1")
+    _require_audit(published, threshold, protection)
     read = [_read(one, by, value, total) for one in published]
     grid = CellGrid(_axes(read, _parts(parts, published), total))
     values, shown = _merged(read, grid, total)
-    if least is None:
-        ours = [one for one in published if isinstance(one, TableRelease)]
-        least = 1.0 if len(ours) == len(published) and all(_all_shown(one) for one in ours) else 0.0
-        least = -np.inf if (values < 0).any() else least
-    if np.isnan(least) or least == np.inf:
-        raise ParameterError("least", least, "a number, or -inf where there is no least")
+    least = _least_figure(published, values, least)
     known = values[np.isfinite(values)]
     counts = bool((known == np.round(known)).all()) if whole is None else whole
     unknown = int(np.isnan(values).sum())
@@ -217,24 +207,23 @@ def audit_table(
     low = np.where(shown & np.isnan(values), least, view.low)
     view = ReaderView(grid, low, view.high, counts)
     found = find_intervals(view, seconds=seconds)
-    named = _named(grid, found.cells)
+    rule = threshold, protection
     intervals = tuple(
         CellInterval(
             cell,
             None if np.isinf(a) else float(a),
             None if np.isinf(b) else float(b),
-            bool(shown[number]),
-            _finding(
-                float(a),
-                float(b),
-                (threshold, protection),
-                shown=bool(shown[number]),
-                whole=counts,
-            ),
+            bool(seen),
+            _finding(float(a), float(b), rule, shown=bool(seen), whole=counts),
             bool(sure),
         )
-        for cell, number, a, b, sure in zip(
-            named, found.cells, found.low, found.high, found.proven, strict=True
+        for cell, seen, a, b, sure in zip(
+            _named(grid, found.cells),
+            shown[found.cells],
+            found.low,
+            found.high,
+            found.proven,
+            strict=True,
         )
     )
     small: tuple[Mapping[str, str], ...] = ()
@@ -243,6 +232,30 @@ def audit_table(
         small = tuple(_named(grid, few))
     withheld = int((shown & np.isnan(values)).sum())
     return TableAudit(grid.size, withheld, small, intervals, len(published))
+
+
+def _require_audit(published: Sequence[object], threshold: int | None, protection: float) -> None:
+    """Refuse what cannot be audited."""
+    if not published:
+        raise ParameterError("published", 0, "at least one table")
+    if not 0 <= protection < 1:
+        raise ParameterError("protection", protection, "a share from 0 to below 1")
+    if threshold is not None and threshold < 1:
+        raise ParameterError("threshold", threshold, "at least 1")
+
+
+def _least_figure(
+    published: Sequence[object], values: NDArray[np.float64], least: float | None
+) -> float:
+    """The least that a reader takes a withheld figure to be."""
+    if least is None:
+        # Where all empty cells are published, a withheld one has somebody: readers know that.
+        ours = [one for one in published if isinstance(one, TableRelease)]
+        least = 1.0 if len(ours) == len(published) and all(_all_shown(one) for one in ours) else 0.0
+        least = -np.inf if (values < 0).any() else least
+    if np.isnan(least) or least == np.inf:
+        raise ParameterError("least", least, "a number, or -inf where there is no least")
+    return least
 
 
 def _finding(

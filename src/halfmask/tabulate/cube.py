@@ -92,7 +92,7 @@ def ladders(
     return tuple(_ladder(table, name, levels.get(name, 0), margins=margins) for name in by)
 
 
-def require_columns(table: Table, by: Sequence[str]) -> None:
+def require_tabulable(table: Table, by: Sequence[str]) -> None:
     """Refuse columns that no table of figures can show; no value is looked at.
 
     Raises:

@@ -18,7 +18,9 @@ import pyarrow as pa
 
 from halfmask.dp.accountant import Accountant, SpendingScope, unit, whose_rows
 from halfmask.dp.budget import (
+    Approximate,
     Concentrated,
+    Pure,
     budget,
     declared_domains,
     given_domains,
@@ -118,19 +120,9 @@ def _over_time(
     period = str(options.period)
     periods, through = _periods(period, listed, options.through)
     promise = budget(options.epsilon, options.delta)
-    if levels_in_force(table.schema, demands) is not None:
-        raise PrivacyError(
-            "People state an epsilon of their own, which counts over time cannot keep: one budget "
-            f"is spent for the whole horizon. {SET_ASIDE[0].upper()}{SET_ASIDE[1:]}, or tabulate "
-            "without period."
-        )
-    require_quiet(table.schema, promise.epsilon, demands)
-    require_modest(promise, insist=options.insist)
+    accountant = _horizon_payer(table, promise, options, demands)
     tree = ContinualCount.of(len(periods), concentrated=isinstance(unit(promise), Concentrated))
-    if options.accountant is None:
-        raise ParameterError(
-            "accountant", None, "one with a ledger (--ledger), which keeps the counts so far"
-        )
+    # The same terms are the same series, which is paid for once; any other is paid anew.
     terms = {
         "by": {name: [str(label) for label in _labels(one)] for name, one in known.items()},
         "period": {period: [str(one) for one in periods]},
@@ -139,7 +131,7 @@ def _over_time(
         "branching": tree.branching,
         "person": table.schema.person or "",
     }
-    series = CountSeries(options.accountant, terms)
+    series = CountSeries(accountant, terms)
     identity = table_identity(table.arrow.column_names, table.schema)
     allowance, begun = series.allow(
         promise,
@@ -148,11 +140,7 @@ def _over_time(
     )
     # Rows of no listed period get a number behind the last, which no node covers.
     domains: dict[str, Domain] = {**known, period: Values((*periods, None))}
-    people = None
-    if table.schema.person is not None:
-        person = table.encode(table.schema.person)
-        texts = ["" if one is None else canonical(one) for one in person.values.to_pylist()]
-        people = series.hashes(texts)[person.codes]
+    people = _known_people(table, series)
     views = guarded_rows(table, domains, allowance, first_by=period, people=people)
     by = tuple(known)
     shape = tuple(views.sizes[name] for name in by)
@@ -161,8 +149,52 @@ def _over_time(
         nodes, shape, lambda some, counted: views.count_nodes(period, by, tree, some, counted)
     )
     variance = float(allowance.entries[0].variance or 0) * len(nodes)
+    notes = _series_notes(table, options, demands, begun=begun)
+    facts = {
+        "period": period,
+        "through": str(periods[through - 1]),
+        "periods": len(periods),
+        "levels": tree.levels,
+        "deviation": round(variance**0.5, 2),
+    }
+    return _whole(np.sum(held, axis=0).astype(np.float64)), allowance, notes, facts
+
+
+def _horizon_payer(
+    table: Table, promise: Pure | Approximate, options: NoiseOptions, demands: str
+) -> Accountant:
+    """Who keeps the budget of the whole horizon; refuses promises that no series can keep."""
+    if levels_in_force(table.schema, demands) is not None:
+        raise PrivacyError(
+            "People state an epsilon of their own, which counts over time cannot keep: one budget "
+            f"is spent for the whole horizon. {SET_ASIDE[0].upper()}{SET_ASIDE[1:]}, or tabulate "
+            "without period."
+        )
+    require_quiet(table.schema, promise.epsilon, demands)
+    require_modest(promise, insist=options.insist)
+    if options.accountant is None:
+        raise ParameterError(
+            "accountant", None, "one with a ledger (--ledger), which keeps the counts so far"
+        )
+    accountant: Accountant = options.accountant
+    return accountant
+
+
+def _known_people(table: Table, series: CountSeries) -> NDArray[np.uint64] | None:
+    """Per row what its person is known by from release to release; None: nobody is named."""
+    if table.schema.person is None:
+        return None
+    person = table.encode(table.schema.person)
+    texts = ["" if one is None else canonical(one) for one in person.values.to_pylist()]
+    return series.hashes(texts)[person.codes]
+
+
+def _series_notes(
+    table: Table, options: NoiseOptions, demands: str, *, begun: bool
+) -> tuple[str, ...]:
+    """Whose rows the promise is about, and when it was paid."""
     notes = [ignored_words(table.schema)] if demands == "ignore" else []
-    if people is None:
+    if table.schema.person is None:
         notes += whose_rows(table.schema, options.rows_per_person)[:1]
         notes.append(
             "It is promised as long as rows keep their period: nothing says whose rows they are."
@@ -177,14 +209,7 @@ def _over_time(
         if begun
         else "Nothing was spent: the first release of this series paid for all its periods."
     )
-    facts = {
-        "period": period,
-        "through": str(periods[through - 1]),
-        "periods": len(periods),
-        "levels": tree.levels,
-        "deviation": round(variance**0.5, 2),
-    }
-    return _whole(np.sum(held, axis=0).astype(np.float64)), allowance, tuple(notes), facts
+    return tuple(notes)
 
 
 def _period_column(table: Table, by: Sequence[str], options: NoiseOptions) -> list[str]:

@@ -24,10 +24,10 @@ from halfmask.table.table import Table, require_table
 from halfmask.table.weights import unweighted_notes
 from halfmask.tabulate.attack import ProtectionProblem
 from halfmask.tabulate.cell_keys import NoiseTable, cell_keys, record_keys
-from halfmask.tabulate.cube import Cube, Ladder, count_cube, ladders, require_columns
+from halfmask.tabulate.cube import Cube, Ladder, count_cube, ladders, require_tabulable
 from halfmask.tabulate.noise import NoiseOptions, tabulate_privately
 from halfmask.tabulate.rounding import require_base, round_controlled, round_randomly
-from halfmask.tabulate.rules import (
+from halfmask.tabulate.sensitivity_rules import (
     SensitiveCells,
     SensitivityRules,
     dominance_pairs,
@@ -111,38 +111,49 @@ def tabulate(
         table = require_table(table)
     require_choice(demands)
     columns = (by,) if isinstance(by, str) else tuple(by)
-    require_columns(table, columns)
+    require_tabulable(table, columns)
     rules = SensitivityRules(threshold, dominance_pairs(dominance), p, protection, dict(l or {}))
+    _require_method(method, options)
+    table, note = _columns_read(table, (*columns, sum, *(l or {})), policies, options)
+    touched = (*columns, *((sum,) if sum else ()))
+    kept = _without_strict(table, touched, leave_out or {}, demands)
+    if method == "dp":
+        if kept is not table:
+            raise ParameterError(
+                "leave_out", "(given)", "nothing with noise: levels of epsilon count"
+            )
+        plain = sum is None and count == "people" and not rules.asked and not levels
+        noise = _noise_options(options, plain=plain)
+        return tabulate_privately(table, columns, noise, margins=margins, demands=demands)
+    stated = _refuse_unmet(kept, touched, demands)
+    steps = ladders(kept, columns, levels or {}, margins=margins)
+    design = TableDesign(columns, _levels(kept, columns, levels or {}), margins, sum, count)
+    task = _task(kept, steps, design, rules, demands, leave_out or {}, stated=stated)
+    task = replace(task, note=note)
+    if method != "suppress":
+        _require_counts(task)
+    return seal(METHODS[method](task, **options))
+
+
+def _require_method(method: str, options: Mapping[str, Any]) -> None:
+    """Refuse a method that there is not, and options that it does not take."""
     if method not in METHODS and method != "dp":
         raise ParameterError("method", method, f"{', '.join(METHODS)} or dp")
     if method == "dp":
         _require_options((one.name for one in fields(NoiseOptions)), options)
     else:
         _require_options(list(inspect.signature(METHODS[method]).parameters)[1:], options)
-    table, note = _columns_read(table, (*columns, sum, *(l or {})), policies, options)
-    kept = _without_strict(table, (*columns, *((sum,) if sum else ())), leave_out or {}, demands)
-    if kept is not table and method == "dp":
-        raise ParameterError("leave_out", "(given)", "nothing with noise: levels of epsilon count")
-    table = kept
-    if method == "dp":
-        if sum is not None or count != "people" or rules.asked or levels:
-            raise ParameterError(
-                "method", "dp", "counts without sum, levels or rules: noise hides everybody"
-            )
-        if "epsilon" not in options:
-            raise ParameterError("epsilon", None, "the budget to spend")
-        return tabulate_privately(
-            table, columns, NoiseOptions(**options), margins=margins, demands=demands
+
+
+def _noise_options(options: Mapping[str, Any], *, plain: bool) -> NoiseOptions:
+    """What noise is asked for, of a table of plain counts: nothing else has bounded noise here."""
+    if not plain:
+        raise ParameterError(
+            "method", "dp", "counts without sum, levels or rules: noise hides everybody"
         )
-    make = METHODS[method]
-    stated = _refuse_unmet(table, (*columns, *((sum,) if sum else ())), demands)
-    steps = ladders(table, columns, levels or {}, margins=margins)
-    design = TableDesign(columns, _levels(table, columns, levels or {}), margins, sum, count)
-    task = _task(table, steps, design, rules, demands, leave_out or {}, stated=stated)
-    task = replace(task, note=note)
-    if method != "suppress":
-        _require_counts(task)
-    return seal(make(task, **options))
+    if "epsilon" not in options:
+        raise ParameterError("epsilon", None, "the budget to spend")
+    return NoiseOptions(**options)
 
 
 def _columns_read(
@@ -423,25 +434,9 @@ def withhold_cells(
         raise ParameterError("cost", cost, "'values' or 'cells'")
     if not time_limit > 0:
         raise ParameterError("time_limit", time_limit, "seconds above 0")
-    cube, sensitive = task.cube, task.sensitive
+    cube, primary = task.cube, task.sensitive.cells
     known = (not cube.whole) if sole is None else sole
-    primary = sensitive.cells
-    floor = np.where(sensitive.hollow | _in_narrow(sensitive), 0.0, 1.0) if cube.whole else 0.0
-    room = np.maximum(cube.values - floor, 0.0)
-    if cube.negative:
-        room = np.full(cube.grid.size, np.inf)
-    problem = ProtectionProblem(
-        cube.grid.relations,
-        primary,
-        (cube.people > 0) | primary,
-        np.ones(cube.grid.size) if cost == "cells" else np.maximum(np.abs(cube.values), 1.0),
-        sensitive.rise,
-        np.minimum(sensitive.fall, room),
-        np.full(cube.grid.size, np.inf),
-        room,
-        cube.owner if known else np.full(cube.grid.size, -1),
-        cube.whole,
-    )
+    problem = _problem(task, cost=cost, known=known)
     pattern = find_pattern(cube.grid, problem, time_limit=time_limit)
     values = np.where(pattern.withheld, np.nan, cube.values)
     proofs = [
@@ -457,6 +452,30 @@ def withhold_cells(
         findings=_findings(task, primary, pattern.withheld, pattern.gap),
         parameters={"cost": cost},
         notes=("Withheld cells have one mark, whatever the reason.",),
+    )
+
+
+def _problem(task: TabulationTask, *, cost: str, known: bool) -> ProtectionProblem:
+    """Which cells must stay in doubt by how much, and how far each can move in a reader's eyes."""
+    cube, sensitive = task.cube, task.sensitive
+    primary = sensitive.cells
+    # Readers know that a published line has somebody, so that a count falls to 1 only; to 0 where
+    # empty cells are withheld as well.
+    floor = np.where(sensitive.hollow | _in_narrow(sensitive), 0.0, 1.0) if cube.whole else 0.0
+    room = np.maximum(cube.values - floor, 0.0)
+    if cube.negative:
+        room = np.full(cube.grid.size, np.inf)
+    return ProtectionProblem(
+        cube.grid.relations,
+        primary,
+        (cube.people > 0) | primary,
+        np.ones(cube.grid.size) if cost == "cells" else np.maximum(np.abs(cube.values), 1.0),
+        sensitive.rise,
+        np.minimum(sensitive.fall, room),
+        np.full(cube.grid.size, np.inf),
+        room,
+        cube.owner if known else np.full(cube.grid.size, -1),
+        cube.whole,
     )
 
 

@@ -3,7 +3,7 @@
 Definition: minimize the weight of withheld cells such that for every protected cell there is a
 table that agrees with all published figures and differs enough in that cell.
 Source: Fischetti, Salazar, "Solving the cell suppression problem on tabular data with linear
-constraints", 2001; the heuristic after Repsilber, 1994 (`halfmask.tabulate.products`).
+constraints", 2001; the heuristic after Repsilber, 1994 (`halfmask.tabulate.move_products`).
 
 Every proof that a cell can be narrowed down becomes an inequality of the search. What solves all
 inequalities costs at most as much as any safe pattern: that is the bound. Small tables are solved
@@ -21,7 +21,7 @@ import numpy as np
 
 from halfmask.errors import PrivacyError
 from halfmask.tabulate.attack import Attack
-from halfmask.tabulate.products import MoveSet, ProductMoves
+from halfmask.tabulate.move_products import MoveSet, ProductMoves
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import halfmask as hm
 from halfmask.errors import InputError, ParameterError, PrivacyError, SchemaError
 from halfmask.tabulate.cube import count_cube, ladders
-from halfmask.tabulate.rules import SensitivityRules, dominance_pairs, find_sensitive
+from halfmask.tabulate.sensitivity_rules import SensitivityRules, dominance_pairs, find_sensitive
 
 FOOTBALL = {
     "age": [35, 32, 20, 27, 32, 32],

@@ -9,7 +9,7 @@ import pytest
 
 from halfmask.release.tabulation.cells import Axis, CellGrid
 from halfmask.tabulate.attack import ProtectionProblem, ProtectionTarget
-from halfmask.tabulate.products import MoveSet, ProductMoves
+from halfmask.tabulate.move_products import MoveSet, ProductMoves
 from halfmask.tabulate.suppression import find_pattern
 
 
