@@ -61,20 +61,6 @@ _ALIKE = (
     "WHERE a.attrelid = to_regclass(%s) AND a.attnum > 0 AND NOT a.attisdropped AND "
     "(NOT c.collisdeterministic OR (a.atttypid = 'bpchar'::regtype AND a.atttypmod < 0))"
 )
-_NAMES = (
-    (pa.types.is_boolean, "boolean"),
-    (pa.types.is_integer, "bigint"),
-    (pa.types.is_floating, "double precision"),
-    (pa.types.is_decimal256, "numeric"),
-    (pa.types.is_date, "date"),
-    (lambda t: pa.types.is_timestamp(t) and t.tz is not None, "timestamptz"),
-    (pa.types.is_timestamp, "timestamp"),
-)
-_PUBLISHED = (
-    (pa.types.is_float32, "real"),
-    (pa.types.is_decimal, "numeric"),
-    (pa.types.is_time, "time"),
-)
 _COLUMNS = """
 SELECT attname, format_type(atttypid, NULL) FROM pg_attribute
 WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped"""
@@ -126,6 +112,8 @@ class Postgres(SqlEngine):
             "AND table_schema NOT IN ('pg_catalog', 'information_schema')"
         )
         try:
+            # Inside a transaction this is a savepoint: a failure does not end the state that is
+            # seen.
             with self._connection.cursor() as cursor, self._connection.transaction():
                 if not cursor.execute(listed, [table]).fetchall():
                     return None
@@ -192,6 +180,7 @@ class Postgres(SqlEngine):
                 with cursor.copy(f"COPY {table} ({names}) FROM STDIN") as copy:
                     for row in zip(*(c.to_pylist() for c in rows.columns), strict=True):
                         copy.write_row(row)
+                # Nobody else counts a temporary table, and joins are planned by its size.
                 cursor.execute(f"ANALYZE {table}")
         except psycopg.Error:
             raise engine_refusal("postgres") from None
@@ -201,6 +190,7 @@ class Postgres(SqlEngine):
         import psycopg
 
         try:
+            # The state that a transaction sees is that of its first statement.
             self._connection.execute("SELECT 1")
         except psycopg.Error:
             raise engine_refusal("postgres") from None
@@ -217,6 +207,7 @@ class Postgres(SqlEngine):
                 if column is None:
                     cursor.execute(f"CREATE TEMPORARY TABLE {quoted(name)} ({', '.join(kinds)})")
                 else:
+                    # With the column's own type and collation, its values are compared as there.
                     more = "".join(f", NULL::{kind.rpartition(' ')[2]} AS {kind.partition(' ')[0]}"
                                    for kind in kinds[1:])  # fmt: skip
                     cursor.execute(
@@ -263,6 +254,7 @@ class Postgres(SqlEngine):
 
         try:
             kinds = pa.schema(list(self._digits(table).items()))
+            # A cursor with a name stays at the server; without one all rows come at once.
             cursor = self._connection.cursor(f"hm_{token_hex(6)}")
             cursor.execute(f"SELECT * FROM {quoted(table)}")
         except psycopg.Error:
@@ -375,7 +367,7 @@ class Postgres(SqlEngine):
             data_type = self._type(column, values)
             if pa.types.is_string(data_type):  # of a type of its own: as its text
                 values = [v if v is None or isinstance(v, str) else str(v) for v in values]
-            elif pa.types.is_decimal(data_type):
+            elif pa.types.is_decimal(data_type):  # Arrow's know neither NaN nor infinity
                 values = [v if v is None or v.is_finite() else None for v in values]
             array = pa.array(values, data_type)
         except (pa.ArrowException, TypeError, ValueError):
@@ -404,7 +396,7 @@ class Postgres(SqlEngine):
             return pa.list_(self._element(known.name, values))
         if name == "numeric":
             scale = column.scale
-            if scale is None:
+            if scale is None:  # a NUMERIC without digits, such as a sum: those of its values
                 scale = max(
                     (
                         max(0, -v.as_tuple().exponent)
@@ -450,6 +442,18 @@ def _json(value: Expr) -> Expr:
     null = exp.cast(exp.Literal.string("null"), "jsonb")
     present = exp.Anonymous(this="TO_JSONB", expressions=[value.copy()])
     return exp.Coalesce(this=present, expressions=[null])
+
+
+_NAMES = (
+    (pa.types.is_boolean, "boolean"),
+    (pa.types.is_integer, "bigint"),
+    (pa.types.is_floating, "double precision"),
+    (pa.types.is_decimal256, "numeric"),
+    (pa.types.is_date, "date"),
+    # Before those without a zone, whose test they pass too.
+    (lambda t: pa.types.is_timestamp(t) and t.tz is not None, "timestamptz"),
+    (pa.types.is_timestamp, "timestamp"),
+)
 
 
 def _name(data_type: pa.DataType) -> str:
@@ -515,7 +519,7 @@ def publish_table(
         raise EngineError(
             f"The database cannot be reached ({type(error).__name__}). Check the address."
         ) from None
-    fresh = f"hm_{token_hex(8)}"
+    fresh = f"hm_{token_hex(8)}"  # a name that nobody guesses or has
     if writer is not None:
         writer.settle()  # else what follows would be a part of a transaction that nobody commits
     try:
@@ -541,6 +545,13 @@ def publish_table(
         if writer is None:
             connection.close()
     reach("published")
+
+
+_PUBLISHED = (
+    (pa.types.is_float32, "real"),
+    (pa.types.is_decimal, "numeric"),
+    (pa.types.is_time, "time"),
+)
 
 
 def _kind(kind: pa.DataType) -> str:

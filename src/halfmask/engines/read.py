@@ -82,20 +82,8 @@ def read(
             raise ParameterError("engine", "spark", "nothing: a database counts its own rows")
         return _stay_in_spark(place, schema, table, missing)
     if place is not None and stays_stored(place, engine, memory_limit):
-        if is_address(place) and table is None:
-            raise ParameterError("table", None, "the name of a table of the database")
-        declared = declared_schema(place, schema)
-        stored = Storage(
-            place,
-            table,
-            memory_limit,
-            delimiter or declared.delimiter,
-            encoding or declared.encoding,
-        )
-        stated = {"decimal": decimal, "missing": None if missing is None else tuple(missing)}
-        given: dict[str, Any] = {name: one for name, one in stated.items() if one is not None}
-        kept = Table(stored, replace(declared, **given), place=_place_of(place, table))
-        found = _require_columns(kept)
+        written = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
+        found = _stay_stored(place, schema, table, memory_limit, missing, written)
         return found.collect() if engine == "memory" else found
     if is_spark(source) and engine in (None, "spark", "memory"):
         found = _stay_in_spark(source, schema, table, missing)
@@ -122,6 +110,32 @@ def _place_of(place: str, table: str | None) -> tuple[str, str | None]:
         host = parts.netloc.rpartition("@")[2].lower().removesuffix(":5432")
         return host + parts.path, named
     return os.path.realpath(file_named(place)), named
+
+
+def _stay_stored(
+    place: str,
+    schema: object,
+    table: str | None,
+    memory_limit: str | None,
+    missing: Sequence[str] | None,
+    written: Mapping[str, str | None],
+) -> Table:
+    """A table whose rows a file or database keeps; ``written``: how a text file is."""
+    if is_address(place) and table is None:
+        raise ParameterError("table", None, "the name of a table of the database")
+    declared = declared_schema(place, schema)
+    stored = Storage(
+        place,
+        table,
+        memory_limit,
+        written["delimiter"] or declared.delimiter,
+        written["encoding"] or declared.encoding,
+    )
+    if written["decimal"] is not None:
+        declared = replace(declared, decimal=written["decimal"])
+    if missing is not None:
+        declared = replace(declared, missing=tuple(missing))
+    return _require_columns(Table(stored, declared, place=_place_of(place, table)))
 
 
 def _stay_in_spark(

@@ -44,6 +44,7 @@ class Spark(SqlEngine):
 
     name = "spark"
     dialect = "spark"
+    # Hashes have 64 bits with a sign, and their sums would overflow.
     hashed = "CAST(XXHASH64({}) AS DECIMAL(38, 0))"
 
     def __init__(self, given: Any = None, *, tables: Mapping[str, pa.Table] | None = None) -> None:
@@ -144,6 +145,7 @@ class Spark(SqlEngine):
         each = f"LATERAL VIEW EXPLODE(SEQUENCE(CAST(1 AS BIGINT), {count})) e AS hm_i"
         try:
             rows = self._session.sql(f"SELECT {names} FROM ({groups}) g {each}")  # noqa: S608
+            # Written now: a frame is computed anew for each use, from rows that may have changed.
             self.show(name, rows.checkpoint() if self._keeps_blocks() else rows.localCheckpoint())
         except Exception as error:  # noqa: BLE001 - Spark's errors are many, and quote cells
             raise _unwritten(error) from None
@@ -165,10 +167,12 @@ class Spark(SqlEngine):
 
         place = folder.resolve().as_uri()
         try:
+            # The folder is there, and every other mode refuses it or makes it anew for all to read.
             self._session.table(self._views[STAGED]).write.mode("append").parquet(place)
             self.show(name, self._session.read.parquet(place))
         except Exception as error:  # noqa: BLE001
             raise _unwritten(error) from None
+        # Spark's own marks and checksums are no pieces.
         for mark in (*folder.glob("_*"), *folder.glob(".*")):
             mark.unlink()
         if not any(folder.glob("*.parquet")):
@@ -199,6 +203,7 @@ class Spark(SqlEngine):
                 f"There is a table {name!r} already, and Spark exchanges no tables in one step: "
                 "give the output another name."
             )
+        # Texts of Spark's SQL know backslashes, unlike the standard's.
         text = (MARK + record).replace("\\", "\\\\").replace("'", "\\'")
         try:
             session.table(self._views[STAGED]).write.format(kind).saveAsTable(fresh)

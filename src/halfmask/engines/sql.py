@@ -125,6 +125,7 @@ def parts_query(
         grouped = _select(*map(column, keys), alias(number, "n"))
         grouped = grouped.from_(rows.subquery("a", copy=False), copy=False)
         rows = grouped.group_by(*map(column, keys), copy=False)
+        # A sum of counts is wider than a count: HUGEINT in DuckDB, NUMERIC in PostgreSQL.
         number = cast_to(exp.Sum(this=column("n", "b")), "bigint")
     distinct = [
         alias(exp.Count(this=exp.Distinct(expressions=[column(f"d{i}", "b")])), f"d{i}")
@@ -286,6 +287,7 @@ def _state(i: int, state: AggregateState) -> list[exp.Expr]:
         return [alias(_exact(state, _aggregate(state.kind, value)), f"s{i}")]
     number = bound_number(value)
     count = exp.Count(this=value.copy())
+    # Count, mean and squared deviations can be merged; sums of squares would cancel each other.
     m2 = exp.VariancePop(this=number.copy()) * count.copy()
     return [
         alias(count, f"s{i}_n"),

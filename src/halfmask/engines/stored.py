@@ -97,7 +97,7 @@ class Storage:
         opened: tuple[Any, str] = held.enter_context(self._opened())
         engine, name = opened
         engine.begin()
-        vars(self)["_held"] = (held, engine, name)
+        vars(self)["_held"] = (held, engine, name)  # frozen: no field
         return held
 
     @contextmanager

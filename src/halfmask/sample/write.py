@@ -11,6 +11,16 @@ from halfmask.sample.world import SEED, people
 if TYPE_CHECKING:
     import pyarrow as pa
 
+
+def sample_schema() -> str:
+    """The schema of the sample, as TOML."""
+    groups = (
+        f"{name} = [{', '.join(f'{chr(34)}{leaf}{chr(34)}' for leaf in leaves)}]"
+        for name, leaves in world.SCHOOLING.items()
+    )
+    return _SCHEMA % {"tree": ", ".join(groups)}
+
+
 _SCHEMA = """\
 # Invented patients of an invented country; see halfmask.sample.
 [table]
@@ -56,15 +66,6 @@ hierarchy = { csv = "disease.csv" }
 role = "sensitive"
 kind = "numeric"
 """
-
-
-def sample_schema() -> str:
-    """The schema of the sample, as TOML."""
-    groups = (
-        f"{name} = [{', '.join(f'{chr(34)}{leaf}{chr(34)}' for leaf in leaves)}]"
-        for name, leaves in world.SCHOOLING.items()
-    )
-    return _SCHEMA % {"tree": ", ".join(groups)}
 
 
 def hierarchies() -> dict[str, str]:

@@ -144,6 +144,7 @@ def count_coarser(
         low, high = 0, len(chain) - 1
         if not high or not fits(high):
             raise _too_many(most, table.schema, ladders, raised=raised)
+        # Each step is coarser than the one before, so the first that fits is found by halving.
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if fits(middle) else (middle, high)
@@ -218,6 +219,7 @@ def _count(engine: Engine, cells: Sequence[str], source: str, most: int) -> int:
 
     shown = ", ".join(f"{cell} AS c{i}" for i, cell in enumerate(cells))
     places = ", ".join(str(i + 1) for i in range(len(cells)))
+    # One more than may be, which tells that there are too many.
     each = f"SELECT {shown} FROM {source} GROUP BY {places} LIMIT {most + 1}"
     found = engine.run(parse_one(f"SELECT COUNT(*) AS n FROM ({each}) t", read="postgres"))
     return int(found["n"][0].as_py())
@@ -260,6 +262,7 @@ def _bound(
         floors[one.name] = Floor(
             levels[one.name], one.values, place.reshape(-1).astype(np.int32)[one.codes]
         )
+        # Backwards, so that the first spelling of each value is the one that stays.
         spelling = np.zeros(len(one.encoded), dtype=np.int64)
         spelling[one.codes[::-1]] = np.arange(len(one.codes))[::-1]
         shown = one.values.take(pa.array(spelling[own]))

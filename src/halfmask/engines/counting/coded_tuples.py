@@ -109,6 +109,7 @@ def count_codes(table: Table, coding: Mapping[str, Coding]) -> CodedTuples | Non
             source = f"FROM {quoted(name)} r {' '.join(joins)}"
             each = "1"
             if table.schema.person is not None:
+                # Of one row each, its smallest code is its code; MAX(p.n) tells whether it is so.
                 shown = ", ".join(f"MIN({cell}) AS c{i}" for i, cell in enumerate(cells))
                 person = f"r.{quoted(table.schema.person)}"
                 source = f"FROM (SELECT {shown}, COUNT(*) AS n {source} GROUP BY {person}) p"

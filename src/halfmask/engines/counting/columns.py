@@ -80,6 +80,7 @@ class StoredColumns:
             found = found.slice(0, VALUES)
             many, ends = _all_values(engine, table, name, kind)
             ends = ends.cast(found.schema)
+            # The ends may be among the frequent values already.
             unseen = pc.invert(pc.is_in(ends[name], found[name].combine_chunks()))
             found = pa.concat_tables([found, ends.filter(unseen)])
         counts = np.asarray(found.column(1).to_numpy(), dtype=np.int64)

@@ -219,6 +219,7 @@ class DuckDB(SqlEngine):
                 words = pa.table({"word": words.cast(pa.string()).unique().drop_null()})
                 size, query = len(words), "SELECT word FROM hm_words"
                 self._bring("hm_words", words)
+            # Sorted, since the order of an ENUM is that of its list.
             if 0 < size <= WORDS:
                 listed[name] = f"hm_words_{len(listed)}"
                 self._connection.execute(
@@ -282,6 +283,7 @@ class DuckDB(SqlEngine):
 
     def leave(self) -> None:
         """Let go of the database that the rows came from: somebody in this process writes to it."""
+        # A process opens a file once, and here it is read only.
         attached = "SELECT 1 FROM duckdb_databases() WHERE database_name = 'given'"
         if self._connection.execute(attached).fetchall():
             self._connection.execute("DETACH given")
@@ -317,7 +319,7 @@ class DuckDB(SqlEngine):
     def close(self) -> None:
         """Close the connection if it was opened here, else take away what was brought along."""
         if self._attached is not None:
-            self._connection.execute("USE memory")
+            self._connection.execute("USE memory")  # what is in use cannot be detached
             self._connection.execute(f"DETACH {self._attached}")
         if self._own:
             self._connection.close()
@@ -546,6 +548,8 @@ def _connected(memory_limit: str, spill: str) -> Any:
         )
     except duckdb.Error:
         raise ParameterError("memory_limit", memory_limit, "a size such as 500MB or 4GB") from None
+    # No variable of Python is taken for a table; and to keep an order that nobody asked for takes
+    # memory.
     for setting in (
         "enable_progress_bar",
         "python_enable_replacements",

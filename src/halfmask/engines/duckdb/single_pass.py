@@ -127,6 +127,7 @@ def few_values(engine: SqlEngine, request: Request, value: exp.Expr) -> FewValue
     if found.num_rows > FEW:
         return None
     hashes = found["h"].to_numpy().astype(np.uint64)
+    # Any stretch of a hash's bits that names a bucket may tell the values apart.
     for shift in range(64 - BUCKETS.bit_length() + 2):
         buckets = (hashes >> np.uint64(shift)) & np.uint64(BUCKETS - 1)
         if len(np.unique(buckets)) == len(hashes):
@@ -247,6 +248,7 @@ def _first(engine: Engine, request: Request, shifts: Shifts = ()) -> exp.Select:
 
 
 def _window(test: DistinctTest) -> int:
+    # The smallest values come with their repetitions: twice as many decide more of the groups.
     return 2 * test.cap
 
 
@@ -262,6 +264,7 @@ def _filled(value: exp.Expr, shift: int = 0) -> exp.Expr:
         moved = exp.BitwiseRightShift(this=number, expression=exp.convert(shift))
         number = exp.paren(moved, copy=False)
     bucket = exp.BitwiseAnd(this=number, expression=exp.convert(BUCKETS - 1))
+    # Of a number without a sign: the last of the 64 buckets has the bit that would be the sign.
     bit = exp.BitwiseLeftShift(
         this=exp.cast(exp.convert(1), exp.DataType.Type.UBIGINT),
         expression=exp.paren(bucket, copy=False),

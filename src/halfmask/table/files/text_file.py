@@ -37,9 +37,8 @@ _PACKINGS = {  # the first bytes of packed files, whatever they are called
     b"\xfd7zXZ\0": "xz",
     b"PK\x03\x04": "zip",
 }
-_SAMPLE = 1 << 16
-_BLOCK = 1 << 22
-_SHOWN = 200
+_SAMPLE = 1 << 16  # bytes that the encoding and delimiter are guessed from
+_SHOWN = 200  # characters of a name in an error
 _BLOCK = 1 << 22  # bytes that are parsed at a time: the longest row
 _NO_TEXT = (  # what a name may promise that is known by its first bytes
     ".xlsx", ".xls", ".ods", ".dta", ".sav", ".por", ".sas7bdat", ".xpt", ".sqlite", ".parquet",

@@ -18,6 +18,51 @@ if TYPE_CHECKING:
 
 _SPLIT = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 
+
+def fold_accents(name: str) -> str:
+    """The name without accents: what others write without them matches too."""
+    plain = unicodedata.normalize("NFKD", name.replace("ß", "ss"))
+    return "".join(c for c in plain if not unicodedata.combining(c))
+
+
+@cache
+def words_of(name: str) -> tuple[str, ...]:
+    """The words of a name: ``patientID`` is patient, id."""
+    return tuple(word.lower() for word in _SPLIT.findall(fold_accents(name)))
+
+
+@cache
+def _pattern(listed: str) -> re.Pattern[str]:
+    """The words of a list as one expression over a whole word."""
+    parts = []
+    for word in listed.split():
+        stem = re.escape(word.strip("*"))
+        before = "[a-z]*" if word.startswith("*") else ""
+        after = "[a-z0-9]*" if word.endswith("*") else ""
+        parts.append(before + stem + after)
+    return re.compile("|".join(parts))
+
+
+def contains_word(listed: str, words: Iterable[str]) -> bool:
+    """Whether one of ``words``, or two that stand together, are in a list."""
+    said = list(words)
+    said += [first + second for first, second in pairwise(said)]
+    return any(_pattern(listed).fullmatch(word) for word in said)
+
+
+def tells_people_apart(words: tuple[str, ...]) -> bool:
+    """Whether a name is that of a person's number; ``id`` alone may number rows or things."""
+    plain = [word for word in words if word not in ("id", "ids")]
+    if contains_word(BELONGINGS, words) or contains_word(HOUSEHOLDS, words):
+        return False
+    return contains_word(PEOPLE, plain) or contains_word(PERSON_NUMBERS, words)
+
+
+def special_category(words: tuple[str, ...]) -> str | None:
+    """The special category of personal data that a name speaks of."""
+    return next((kind for kind, listed in SPECIAL.items() if contains_word(listed, words)), None)
+
+
 SPECIAL: dict[str, str] = {
     "health": """
         *disease* illness* sick sickness *diagnos* *symptom* icd icd9 icd10 *medicat* *medicin*
@@ -115,47 +160,3 @@ BODIES = "height *grosse* taille altura altezza lengte bmi bmxht stature body bi
 STRATA = "stratum strata sdmvstra schichtung* strate strates estrato* strato strati db050"
 CLUSTERS = "psu sdmvpsu cluster clusters clusterid klumpen* grappe conglomerado* db060 db062"
 PLACES = "zip zipcode postal postcode plz cap cp insee fips postleitzahl* codepostal postcodes"
-
-
-def fold_accents(name: str) -> str:
-    """The name without accents: what others write without them matches too."""
-    plain = unicodedata.normalize("NFKD", name.replace("ß", "ss"))
-    return "".join(c for c in plain if not unicodedata.combining(c))
-
-
-@cache
-def words_of(name: str) -> tuple[str, ...]:
-    """The words of a name: ``patientID`` is patient, id."""
-    return tuple(word.lower() for word in _SPLIT.findall(fold_accents(name)))
-
-
-@cache
-def _pattern(listed: str) -> re.Pattern[str]:
-    """The words of a list as one expression over a whole word."""
-    parts = []
-    for word in listed.split():
-        stem = re.escape(word.strip("*"))
-        before = "[a-z]*" if word.startswith("*") else ""
-        after = "[a-z0-9]*" if word.endswith("*") else ""
-        parts.append(before + stem + after)
-    return re.compile("|".join(parts))
-
-
-def contains_word(listed: str, words: Iterable[str]) -> bool:
-    """Whether one of ``words``, or two that stand together, are in a list."""
-    said = list(words)
-    said += [first + second for first, second in pairwise(said)]
-    return any(_pattern(listed).fullmatch(word) for word in said)
-
-
-def tells_people_apart(words: tuple[str, ...]) -> bool:
-    """Whether a name is that of a person's number; ``id`` alone may number rows or things."""
-    plain = [word for word in words if word not in ("id", "ids")]
-    if contains_word(BELONGINGS, words) or contains_word(HOUSEHOLDS, words):
-        return False
-    return contains_word(PEOPLE, plain) or contains_word(PERSON_NUMBERS, words)
-
-
-def special_category(words: tuple[str, ...]) -> str | None:
-    """The special category of personal data that a name speaks of."""
-    return next((kind for kind, listed in SPECIAL.items() if contains_word(listed, words)), None)
