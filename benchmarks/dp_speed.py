@@ -23,7 +23,7 @@ import pyarrow as pa
 import halfmask as hm
 from _adult import complete_rows
 from halfmask.dp.domain import encoded, public_domains
-from halfmask.sample.world import people
+from halfmask.sample.population import people
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 

@@ -24,7 +24,7 @@ from halfmask.dp.accountant import Accountant
 from halfmask.dp.budget import Pure
 from halfmask.dp.domain import public_domains
 from halfmask.dp.views import guarded_rows
-from halfmask.sample.world import people
+from halfmask.sample.population import people
 from halfmask.synthesize.privbayes import STRUCTURE, THETA, learn
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table

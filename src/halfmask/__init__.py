@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import Any
 
 from halfmask import anonymize, query, synthesize, tabulate
-from halfmask.table.finder import register_finder
+from halfmask.table.hierarchy_finder import register_finder
 
 # Every name with the module that it comes from, or that it is. A module loads when a name of it is
 # first used, so that importing the package and asking for help cost nothing. What type checkers

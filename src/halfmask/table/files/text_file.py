@@ -29,36 +29,10 @@ if TYPE_CHECKING:
 
 DELIMITERS = ",;\t|^~"
 PACKED = (".gz", ".bz2", ".zst", ".lz4", ".br")  # endings of files that Arrow unpacks
-_PACKINGS = {  # the first bytes of packed files, whatever they are called
-    b"\x1f\x8b": "gzip",
-    b"BZh": "bz2",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"\x04\x22\x4d\x18": "lz4",
-    b"\xfd7zXZ\0": "xz",
-    b"PK\x03\x04": "zip",
-}
 _SAMPLE = 1 << 16  # bytes that the encoding and delimiter are guessed from
 _SHOWN = 200  # characters of a name in an error
 _BLOCK = 1 << 22  # bytes that are parsed at a time: the longest row
-_NO_TEXT = (  # what a name may promise that is known by its first bytes
-    ".xlsx", ".xls", ".ods", ".dta", ".sav", ".por", ".sas7bdat", ".xpt", ".sqlite", ".parquet",
-    ".feather", ".arrow", ".zip", ".xz",
-)  # fmt: skip
 UNPACKING = (OSError, EOFError, pa.ArrowInvalid, lzma.LZMAError, zipfile.BadZipFile, zlib.error)
-_BOMS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
-_FORMATS = {
-    b"%PDF": "a PDF",
-    b'{"': "a JSON file",
-    b"{\n": "a JSON file",
-    b"[{": "a JSON file",
-    b"[\n": "a JSON file",
-}
 
 
 def file_named(name: str | os.PathLike[str]) -> Path:
@@ -114,6 +88,16 @@ def require_file(source: Path | bytes) -> None:
         raise InputError(f"File '{path_text(source)}' does not exist.")
     if source.is_dir():
         raise InputError(f"'{path_text(source)}' is a folder: give one file in it.")
+
+
+_PACKINGS = {  # the first bytes of packed files, whatever they are called
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bz2",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\x04\x22\x4d\x18": "lz4",
+    b"\xfd7zXZ\0": "xz",
+    b"PK\x03\x04": "zip",
+}
 
 
 def packing_of(source: Path | bytes) -> str | None:
@@ -199,6 +183,16 @@ def blocks(source: Path | bytes) -> Iterator[bytes]:
             yield block
 
 
+# UTF-32 before UTF-16, whose mark is the beginning of its own.
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+
+
 def detect_encoding(source: Path | bytes) -> str:
     """UTF-8 or what a byte order mark says; else Latin-1, or Windows-1252 where only that fits."""
     decoder = codecs.getincrementaldecoder("utf-8")()
@@ -229,6 +223,15 @@ def _decodes(decoder: codecs.IncrementalDecoder, block: bytes, *, final: bool = 
     except UnicodeDecodeError:
         return False
     return True
+
+
+_FORMATS = {
+    b"%PDF": "a PDF",
+    b'{"': "a JSON file",
+    b"{\n": "a JSON file",
+    b"[{": "a JSON file",
+    b"[\n": "a JSON file",
+}
 
 
 def _refuse_formats(source: Path | bytes, block: bytes) -> None:
@@ -432,6 +435,12 @@ def _parse(
             return arrow_csv.read_csv(stream, read, parse, convert)
     except (UnicodeDecodeError, *UNPACKING) as error:
         raise _arrow_fault(source, dialect, str(error)) from None
+
+
+_NO_TEXT = (  # what a name may promise that is known by its first bytes
+    ".xlsx", ".xls", ".ods", ".dta", ".sav", ".por", ".sas7bdat", ".xpt", ".sqlite", ".parquet",
+    ".feather", ".arrow", ".zip", ".xz",
+)  # fmt: skip
 
 
 def _arrow_fault(source: Path | bytes, dialect: Dialect, message: str) -> InputError:

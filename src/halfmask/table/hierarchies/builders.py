@@ -18,12 +18,12 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.errors import HierarchyError
-from halfmask.table.finder import find_hierarchies
 from halfmask.table.hierarchies.arx_csv import Csv
 from halfmask.table.hierarchies.dates import Dates
 from halfmask.table.hierarchies.intervals import Intervals
 from halfmask.table.hierarchies.ladder import Flat, Mask, Ordered
 from halfmask.table.hierarchies.tree import Tree, check_top, options
+from halfmask.table.hierarchy_finder import find_hierarchies
 from halfmask.table.values import is_text
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import tomllib
 import pyarrow.compute as pc
 
 from halfmask.sample import people, write
-from halfmask.sample.write import hierarchies, sample_schema
+from halfmask.sample.population import hierarchies, sample_schema
 
 
 def test_all_files_are_written_and_no_temporary_one_stays(tmp_path):

@@ -1,7 +1,8 @@
 """Who finds the hierarchies of a table whose columns say ``"auto"``.
 
 The search co-clusters the columns of whole tables, so that it stands above them. The package, which
-knows both, says here who searches; a table asks without knowing.
+knows both, says here who searches; a table asks without knowing. Alone in a file because it loads
+with the package, which loads no library.
 """
 
 from __future__ import annotations
