@@ -160,7 +160,7 @@ def _to_date(found: Any) -> dt.date:
 
 def _decimal(found: Any, digits: int = 18, after: int = 3) -> Decimal:
     with localcontext() as context:
-        context.prec = 76
+        context.prec = 76  # twice what any engine has, so that nothing is rounded twice
         made = Decimal(found).quantize(Decimal(1).scaleb(-after), ROUND_HALF_UP)
     if len(made.as_tuple().digits) > digits:
         raise UnsupportedByEngineError("reference", f"a DECIMAL of more than {digits} digits")
@@ -222,6 +222,7 @@ def _spelled(text: str, pattern: str) -> bool:
 
 
 def _upper(text: str) -> str:
+    # Letter by letter, as engines do: Python alone makes two of some.
     return "".join(u if len(u := c.upper()) == 1 else c for c in text)
 
 
@@ -251,13 +252,14 @@ def _quotient(left: Any, right: Any) -> Any:
 def _whole_quotient(left: int, right: int) -> Any:
     if not right:
         return None
-    found = abs(left) // abs(right)
+    found = abs(left) // abs(right)  # towards zero, where Python rounds down
     return found if (left < 0) == (right < 0) else -found
 
 
 def _modulo(left: Any, right: Any) -> Any:
     if not right:
         return None
+    # The sign is that of the left side; in Python it is the right one's.
     if isinstance(left, int) and isinstance(right, int):
         return -(-left % abs(right)) if left < 0 else left % abs(right)
     return type(left)(math.fmod(left, right))

@@ -104,6 +104,7 @@ def _lower_edge(width: int, value: exp.Expr, *, whole: bool, real: bool) -> exp.
         return exp.Case().when(tiny, near, copy=False).when(small, start, copy=False)
     size = _number(width)
     number = cast_to(value.copy(), "bigint") if whole else value.copy()
+    # Twice: the remainder of a negative number is negative, and the edge lies below it.
     rest = exp.Mod(
         this=exp.paren(exp.Mod(this=number.copy(), expression=size) + size.copy()),
         expression=size.copy(),

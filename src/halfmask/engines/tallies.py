@@ -102,6 +102,7 @@ def _levelled(rows: exp.Select, request: BoundedTally) -> exp.Select:
         level = exp.Window(this=exp.Min(this=level.copy()), partition_by=[request.person.copy()])
     name = next(part for part in ("from_", "from") if rows.args.get(part) is not None)
     table = rows.args[name].this
+    # Inside FROM, where the rows that WHERE leaves out still count for a person's level.
     inner = exp.select(exp.Star(), _named(level.copy(), LEVEL), copy=False).from_(table.copy())
     rows = rows.from_(inner.subquery(table.alias_or_name), copy=False)
     at = exp.column(LEVEL, table=table.alias_or_name, quoted=True)
@@ -187,6 +188,7 @@ def _totals(i: int, part: BoundedTerm) -> list[exp.Expr]:
     if part.squared:
         real = cast_to(value.copy(), "double")
         square = exp.Div(this=real * real.copy(), expression=as_double(part.squared), typed=True)
+        # Not ROUND: engines differ in where a half goes.
         rounded = cast_to(exp.Floor(this=square + as_double(0.5)), "bigint")
         found.append(_named(_whole(exp.Sum(this=rounded)), f"q{i}"))
     return found

@@ -146,13 +146,14 @@ def people_by_demand(
     if table.schema.person is None or not name.startswith(KEY):
         return None
     demand, person = table.encode(name), table.encode(table.schema.person)
+    # Both codes in one number: pairs would be sorted as rows, far slower.
     pairs = np.unique(person.codes[rows].astype(np.int64) << 32 | demand.codes[rows])
     return np.bincount(pairs & 0xFFFFFFFF, minlength=len(demand.values)).astype(np.int64)
 
 
 COUNTERS = 16  # for each entry: up to here a plain array of counters is faster than sorting
 _PER_SET = 4000  # what deciding a set costs beside its entries, in entries
-_MIX = np.uint64(0x9E3779B97F4A7C15)
+_MIX = np.uint64(0x9E3779B97F4A7C15)  # 2 ** 64 by the golden ratio: neighbors fall apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +261,7 @@ def _key(columns: list[tuple[Codes, int]]) -> tuple[NDArray[np.int64], int]:
     key = np.zeros(len(columns[0][0]), dtype=np.int64)
     space = 1
     for codes, count in sorted(columns, key=lambda column: column[1]):
-        if space * count >= 2**62:
+        if space * count >= 2**62:  # those that occur are numbered anew, before they overflow
             key = np.unique(key, return_inverse=True)[1].astype(np.int64)
             space = len(key)
         key = key * count + codes

@@ -117,6 +117,7 @@ def as_moments(texts: pa.Array, kinds: Sequence[pa.DataType] = KINDS) -> pa.Arra
 
 def no_moments(texts: pa.Array) -> pa.Array:
     """Which texts hinder ``as_moments``: those that are none or, if all are, those with a zone."""
+    # Arrow casts all or none: each text alone says whether it is one.
     alone = [pa.array([text]) for text in texts.to_pylist()]
     bad = [as_moments(text) is None for text in alone]
     if not any(bad):
@@ -206,6 +207,7 @@ def _pointed(texts: pa.Array, mark: str) -> pa.Array:
 def number_column(column: pa.ChunkedArray, mark: str) -> pa.ChunkedArray:
     """A dictionary column of texts as numbers; ``mark_of`` must have found the mark."""
     texts = _pointed(used_values(column), mark)
+    # 18 digits fit into 64 bits whatever they are; 19 only some of them.
     whole = _all(pc.match_substring_regex(texts, r"^-?[0-9]{1,18}$"))
     kind = pa.int64() if whole or _round_trip(texts, pa.int64()) else pa.float64()
     chunks = [
@@ -217,6 +219,7 @@ def number_column(column: pa.ChunkedArray, mark: str) -> pa.ChunkedArray:
 def _evident_mark(values: pa.Array, usual: str | None) -> str | None:
     """The mark of a column of which nothing is declared: none where texts may be codes."""
     texts = _trimmed(values)
+    # A plus, a zero in front, or more digits than a double tells apart: codes, not numbers.
     if _any(pc.match_substring_regex(texts, r"^(\+|-?0[0-9]|[+-]?[0-9]{16})")):
         return None
     mark = mark_of(values, None, usual)
@@ -358,6 +361,7 @@ def _from_text(column: str, values: pa.Array) -> pa.Array:
     return texts.cast(pa.float64())
 
 
+# Seconds before microseconds: the coarsest that writes each text again as it was.
 _GUESSES = (pa.int64(), pa.float64(), pa.date32(), pa.timestamp("s"), pa.timestamp("us"))
 
 
@@ -392,6 +396,7 @@ def used_values(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _round_trip(values: pa.Array, kind: pa.DataType) -> pa.Array | None:
+    # The first value alone refuses most kinds, and saves the look at all of them.
     for part in (values.slice(0, 1), values):
         try:
             typed = part.cast(kind)
@@ -526,6 +531,7 @@ def _form_shape(form: str) -> str:
 def forms_of(values: pa.Array, forms: Sequence[str] = FORMS) -> list[str]:
     """The forms in which all texts are dates, those that mean the same dates named once."""
     first = values.slice(0, 1)
+    # Every form that is guessed writes the year with four digits.
     if not _any(pc.match_substring_regex(first, "[0-9]{4}")):
         return []
     shape = _shape(_trimmed(first)[0].as_py())
@@ -553,6 +559,7 @@ def moment_column(column: pa.ChunkedArray, form: str) -> pa.ChunkedArray:
 
 def serial_moments(numbers: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
     """Days as Excel counts them, as dates; as times where some have a part of a day."""
+    # From 1899-12-30, where Excel counts from, to 1970-01-01 there are 25,569 days.
     seconds = pc.round(pc.multiply(pc.subtract(numbers.cast(pa.float64()), 25_569.0), 86_400.0))
     moments = seconds.cast(pa.int64()).cast(pa.timestamp("s"))
     whole = pc.all(pc.equal(pc.floor(numbers.cast(pa.float64())), numbers.cast(pa.float64())))
