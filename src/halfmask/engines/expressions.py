@@ -222,7 +222,7 @@ def _spelled(text: str, pattern: str) -> bool:
 
 
 def _upper(text: str) -> str:
-    # Letter by letter, as engines do: Python alone makes two of some.
+    # Letter by letter, as engines do: Python's upper makes SS of ß.
     return "".join(u if len(u := c.upper()) == 1 else c for c in text)
 
 

@@ -525,12 +525,7 @@ def publish_table(
     try:
         with connection.transaction(), connection.cursor() as cursor:
             kept = _require_place(cursor, name)
-            if rows is None:
-                cursor.execute(f"CREATE TABLE {quoted(fresh)} AS SELECT * FROM {STAGED}")
-            else:
-                columns = ", ".join(f"{quoted(f.name)} {_kind(f.type)}" for f in schema)
-                cursor.execute(f"CREATE TABLE {quoted(fresh)} ({columns})")
-                copy_batches(cursor, quoted(fresh), rows)
+            _fill(cursor, fresh, schema, rows)
             check(cursor, fresh)
             reach("before publishing")
             _replace(cursor, name, fresh, kept)
@@ -545,6 +540,16 @@ def publish_table(
         if writer is None:
             connection.close()
     reach("published")
+
+
+def _fill(cursor: Any, fresh: str, schema: pa.Schema, rows: pa.RecordBatchReader | None) -> None:
+    """Make the new table of the rows, or of those that are staged in this database."""
+    if rows is None:
+        cursor.execute(f"CREATE TABLE {quoted(fresh)} AS SELECT * FROM {STAGED}")
+        return
+    columns = ", ".join(f"{quoted(f.name)} {_kind(f.type)}" for f in schema)
+    cursor.execute(f"CREATE TABLE {quoted(fresh)} ({columns})")
+    copy_batches(cursor, quoted(fresh), rows)
 
 
 _PUBLISHED = (
