@@ -251,7 +251,7 @@ def test_engines_find_the_same_codes() -> None:
     import duckdb
     from sqlglot import exp
 
-    from halfmask.query.planning.questions import bin_number
+    from halfmask.query.planning.noise_aggregates import bin_number
 
     numbers = pa.table({"x": [0.0, 1.0, 5.0, 6.0, 11.0, 50.0, 99.0, -4.0, None]})
     for special, missing in (([99, 0], True), ([0], False), ([], True), ([3], False)):

@@ -516,22 +516,25 @@ def _level(one: Estimate) -> float:
 
 
 COMPARED: tuple[Measure, ...] = (
-    Measure("rows", "How many rows has the original?", lambda case: case.sides.before),
+    Measure(
+        "rows", "How many rows has the original?", lambda case: case.sides.before,
+        short=True,
+    ),
     Measure(
         "rows_released", "How many rows has the release?", lambda case: case.sides.after,
-        findings.show_row_counts, "sizes",
+        findings.show_row_counts, "sizes", short=True,
     ),
     Measure(
         "suppressed", "How many rows fewer has the release?",
-        lambda case: max(0, case.sides.before - case.sides.after),
+        lambda case: max(0, case.sides.before - case.sides.after), short=True,
     ),
     Measure(
         "left_out", "Whose rows are missing, by group?", lambda case: left_out(case.sides),
-        findings.show_left_out, "use",
+        findings.show_left_out, "use", short=True,
     ),
     Measure(
         "utility", "What is left of classes and labels?",
-        lambda case: class_utility(case.sides), findings.show_utility, "classes",
+        lambda case: class_utility(case.sides), findings.show_utility, "classes", short=True,
     ),
     Measure(
         "partition", "What do the classes lose as a division of the rows (DBIL, SBIL, EBIL ...)?",
@@ -559,25 +562,31 @@ COMPARED: tuple[Measure, ...] = (
     ),
     Measure(
         "summaries", "What are means, deviations, quantiles and correlations before and after?",
-        lambda case: summaries(case.sides, case.options.weights),
+        lambda case: summaries(case.sides, case.options.weights), short=True,
     ),
     Measure(
         "class_means", "How far are class means of sensitive numbers from people's own?",
         _class_means, findings.show_class_means, parts=("column", "error"),
     ),
-    Measure("counting", "How far are random counts off?", _counting, findings.show_counting),
-    Measure("queries", "How far are the user's own queries off?", _queries, findings.show_queries),
+    Measure(
+        "counting", "How far are random counts off?", _counting, findings.show_counting,
+        short=True,
+    ),
+    Measure(
+        "queries", "How far are the user's own queries off?", _queries, findings.show_queries,
+        short=True,
+    ),
     Measure(
         "needs", "Are discrimination rates as somebody asked for?",
-        lambda case: tuple(need_met(need, case.sides) for need in case.options.needs),
+        lambda case: tuple(need_met(need, case.sides) for need in case.options.needs), short=True,
     ),
     Measure(
         "predictions", "How well do models predict that were trained on the release?",
-        _predictions, findings.show_predictions,
+        _predictions, findings.show_predictions, short=True,
     ),
     Measure(
         "regressions", "How far do the coefficients of linear models agree?",
-        _regressions, findings.show_regressions,
+        _regressions, findings.show_regressions, short=True,
     ),
     Measure(
         "likeness", "How well can the tables be told apart?",
@@ -586,17 +595,20 @@ COMPARED: tuple[Measure, ...] = (
     ),
     Measure(
         "before", "How likely are people found in the original?",
-        lambda case: reidentification(case.before.rows, case.before.people),
+        lambda case: reidentification(case.before.rows, case.before.people), short=True,
     ),
     Measure(
         "after", "How likely are people found in the release, by its own classes?",
-        _risk_after, findings.show_risk, "sizes",
+        _risk_after, findings.show_risk, "sizes", short=True,
     ),
-    Measure("finding", "How many people are found by their original values?", _people_found),
+    Measure(
+        "finding", "How many people are found by their original values?", _people_found,
+        short=True,
+    ),
     Measure(
         "disclosures", "What do the classes give away, per sensitive column?",
         _disclosures, findings.show_disclosures, "attacks", findings.KNOWS,
-        parts=("before", "after"),
+        parts=("before", "after"), short=True,
     ),
     Measure("discrimination", "How far do attacks tell a column?", _discrimination),
     Measure(
@@ -605,6 +617,7 @@ COMPARED: tuple[Measure, ...] = (
     ),
     Measure(
         "criteria", "Are the criteria of the data protection authorities met?", _worse_criteria,
+        short=True,
     ),
     Measure(
         "membership", "Can presence in the original be told?",
@@ -628,6 +641,7 @@ COMPARED: tuple[Measure, ...] = (
         "differencing", "What does it tell together with an earlier release?",
         lambda case: _worse_differencing(one.differencing for one in case.readings),
         findings.show_differencing, "attacks",
-        "has both releases, and keeps what fits a person in both", needs="earlier",
+        "has both releases, and keeps what fits a person in both", needs="earlier", short=True,
     ),
 )  # fmt: skip
+SHORT = tuple(one.name for one in COMPARED if one.short)

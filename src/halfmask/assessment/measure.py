@@ -100,6 +100,7 @@ class Measure:
             is None.
         written: its name in the document, where that is another.
         parts: what the parts of each of its tuples are called in the document.
+        short: whether the few lines of a terminal say it, or follow from it.
     """
 
     name: str
@@ -111,6 +112,7 @@ class Measure:
     needs: str = ""
     written: str = ""
     parts: tuple[str, ...] = ()
+    short: bool = False
 
 
 _ADDED: dict[str, list[Measure]] = {"assess": [], "compare": []}

@@ -91,6 +91,7 @@ def compare_command(
     Example: halfmask compare people.csv k5.csv k10.csv --require "highest_risk<=0.2"
     """
     from halfmask.assessment.compare import ComparisonOptions, compare_one, compare_releases
+    from halfmask.assessment.comparison import SHORT
     from halfmask.assessment.side_by_side import FigureBound
 
     refuse_bad_outputs(file, None, output)
@@ -213,23 +214,18 @@ def _show_conditions(found: SideBySide) -> None:
         show.print_table("Conditions", ("", *found.releases), rows)
 
 
-_USE = ("counting", "queries", "left_out", "predictions", "regressions")
-# what the short lines say, or follow from
-SHORT = (
-    "rows", "rows_released", "suppressed", "utility", "summaries", "needs", "before", "after",
-    "finding", "disclosures", "criteria", "differencing", *_USE,
-)  # fmt: skip
 _STEPS = 5  # pieces of advice that are printed; -o writes all
 
 
 def show_short_comparison(found: Comparison) -> None:
     """Print risk and use before and after, whether attacks succeed, and what to do next."""
+    from halfmask.assessment.comparison import SHORT
     from halfmask.report.words import MADE_UP, comparison_steps
 
     show.findings("Original and release", found.findings, "sizes")
     loss = "not known" if found.loss is None else show.percent(found.loss)
     show.say(f"Loss: {loss} of the detail in the columns that others may know.")
-    used = [one for one in found.findings if one.measure in _USE]
+    used = [one for one in found.findings if one.measure in SHORT]
     show.findings("What it is good for", used, "use")
     _show_summaries(found)
     show_needs(found)
@@ -316,6 +312,7 @@ def frontier_command(file: str, output: str | None, as_json: bool, **given: Any)
     Example: halfmask frontier people.csv --k 2,5,10,20 -o frontier.html
     """
     from halfmask.assessment.frontier import frontier
+    from halfmask.assessment.frontier_settings import FrontierOptions
     from halfmask.models.options import read_numbers
 
     refuse_bad_outputs(file, None, output)
@@ -324,26 +321,16 @@ def frontier_command(file: str, output: str | None, as_json: bool, **given: Any)
         raise click.UsageError(
             "No promise is named: give --k, --l, --t or another, or --epsilon or --release."
         )
+    same = {name: given[name] for name in FrontierOptions.__slots__ if name in given}
+    same["suppression"] = read_numbers("suppression", given["suppression"], "--")
+    if given["epsilon"]:
+        same["epsilons"] = read_numbers("epsilon", given["epsilon"], "--")
+    methods = split_names(given["method"])
     table = load(file, given)
     finished = {path: load(path, {}) for path in given["release"]}
+    same |= demand_settings(given) | {"methods": methods, "releases": finished}
     with show.show_progress("Searching every setting") as progress:
-        found = frontier(
-            table,
-            *wanted,
-            methods=split_names(given["method"]),
-            suppression=read_numbers("suppression", given["suppression"], "--"),
-            metric=given["metric"],
-            risk=given["risk"],
-            utility=given["utility"],
-            seed=given["seed"],
-            time_limit=given["time_limit"],
-            epsilons=read_numbers("epsilon", given["epsilon"], "--") if given["epsilon"] else (),
-            domains=given["domains"],
-            draws=given["draws"],
-            releases=finished,
-            progress=progress,
-            **demand_settings(given),
-        )
+        found = frontier(table, *wanted, progress=progress, **same)
     show.print_outcome("frontier", found, show_frontier, report=output, as_json=as_json)
     return 0 if found.points else PrivacyError.exit_code
 

@@ -23,8 +23,8 @@ from halfmask.errors import ParameterError, SchemaError
 from halfmask.query.answer_columns import AnswerColumns
 from halfmask.query.planning.aggregates import Aggregates
 from halfmask.query.planning.demands import type_faults
+from halfmask.query.planning.noise_aggregates import NoiseAggregates, bin_number
 from halfmask.query.planning.plan import Plan, PlannedKey, resolve_query
-from halfmask.query.planning.questions import NoiseAggregates, bin_number
 from halfmask.query.total_form.rows import TotalRows
 from halfmask.query.vocabulary import fail
 from halfmask.table.demands import sources, with_policies
