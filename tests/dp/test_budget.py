@@ -16,8 +16,8 @@ from halfmask.dp.budget import (
     concentrated_within,
     delta_of,
     epsilon_of,
-    from_dict,
     parallel,
+    read_budget,
     total,
 )
 from halfmask.errors import ParameterError
@@ -85,7 +85,7 @@ def test_user_budget() -> None:
 
 def test_round_trip_through_the_ledgers_text() -> None:
     for one in (Pure("1/3"), Approximate("0.7", "1e-9"), Concentrated("2/7")):
-        assert from_dict(one.to_dict()) == one
+        assert read_budget(one.to_dict()) == one
 
 
 def test_zcdp_conversion_against_the_gaussian_mechanism() -> None:

@@ -22,12 +22,12 @@ import numpy as np
 
 from halfmask.models.statistics import histogram, pass_empty
 from halfmask.models.verdict import (
-    KernelDemand, Model, Option, Words, judge, number, register, sensitive_column, whole_number,
-    word,
+    KernelDemand, Model, Option, Words, judge, number, register_model, sensitive_column,
+    whole_number, word,
 )
 
 
-@register
+@register_model
 @dataclass(frozen=True, slots=True)
 class PSensitive(Model):
     """Require ``k`` people and ``p`` values of ``column`` in every class."""

@@ -10,7 +10,7 @@ import pytest
 
 import halfmask as hm
 from halfmask.dp.budget import Pure
-from halfmask.dp.conditions import Condition, condition_words, conditions_of, occurs
+from halfmask.dp.conditions import ColumnCondition, condition_words, conditions_of, occurs
 from halfmask.dp.domain import Bins, Values
 from halfmask.errors import InternalError, ParameterError, SchemaError, UnsatisfiableError
 from halfmask.release.candidate import NoiseCandidate
@@ -276,7 +276,7 @@ def test_the_door_refuses_such_rows(monkeypatch):
     ],
 )
 def test_conditions_hold_of_values(written, values, expected):
-    assert Condition.of("c", written).holds(values).tolist() == expected
+    assert ColumnCondition.of("c", written).holds(values).tolist() == expected
 
 
 INCOME = Bins((1, 10, 20), missing=True, special=(0, 99))
@@ -301,15 +301,15 @@ INCOME = Bins((1, 10, 20), missing=True, special=(0, 99))
     ],
 )
 def test_conditions_hold_of_codes(written, domain, expected):
-    assert Condition.of("c", written).codes(domain).tolist() == expected
+    assert ColumnCondition.of("c", written).codes(domain).tolist() == expected
 
 
 @pytest.mark.parametrize("written", [1, [0, 5], [0, "x"]])
 def test_single_values_that_do_not_stand_alone_are_refused(written):
     with pytest.raises(SchemaError, match="cut into intervals"):
-        Condition.of("c", written).codes(INCOME)
+        ColumnCondition.of("c", written).codes(INCOME)
     with pytest.raises(SchemaError, match="cut into intervals"):
-        Condition.of("c", [0, None]).codes(Bins((1, 10), special=(0,)))
+        ColumnCondition.of("c", [0, None]).codes(Bins((1, 10), special=(0,)))
 
 
 def earners(impossible=None):
@@ -424,14 +424,14 @@ def test_a_search_that_is_too_long_does_not_say_that_no_row_is_possible(monkeypa
 
 
 def test_a_mask_of_another_length_is_not_used(monkeypatch):
-    monkeypatch.setattr(Condition, "codes", lambda *_: np.array([True]))
+    monkeypatch.setattr(ColumnCondition, "codes", lambda *_: np.array([True]))
     with pytest.raises(InternalError, match="every code"):
         draw_limits([], {"a": 1}, {"a": Values((0, 1))})
 
 
 def test_the_end_of_the_last_interval_belongs_to_it():
     with pytest.raises(SchemaError, match="cuts an interval"):
-        Condition.of("c", {"below": 30}).codes(Bins((0, 10, 20, 30)))
+        ColumnCondition.of("c", {"below": 30}).codes(Bins((0, 10, 20, 30)))
 
 
 def test_conditions_in_words():

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.dp.budget import exact
+from halfmask.dp.budget import exact_number
 from halfmask.dp.domain import Bins, as_number
 from halfmask.dp.views import guarded_rows
 from halfmask.errors import ParameterError, SchemaError
@@ -182,7 +182,7 @@ def wanted_bounds(
     """
     if share is None:
         return Fraction(0), {}
-    part = exact("bounds", share)
+    part = exact_number("bounds", share)
     if not 0 < part < 1:
         raise ParameterError("bounds", share, "the share of the budget for bounds, such as 0.1")
     wanted = open_ranges(schema, columns, declared)

@@ -62,7 +62,7 @@ Number = int | float | str | Fraction
 _SAFE = 1e-9  # relative error granted to floating-point bounds, always to the careful side
 
 
-def exact(name: str, value: Number) -> Fraction:
+def exact_number(name: str, value: Number) -> Fraction:
     """``value`` as a fraction; a float is read as it is printed, so that 0.1 is one tenth."""
     try:
         found = Fraction(str(value)) if isinstance(value, float) else Fraction(value)
@@ -111,7 +111,7 @@ class Budget:
         return self.same(other) < self
 
     def __mul__(self, share: Number) -> Self:
-        factor = exact("share", share)
+        factor = exact_number("share", share)
         return type(self)(*(part * factor for part in self.parts()))
 
     __rmul__ = __mul__
@@ -142,7 +142,7 @@ class Pure(Budget):
     epsilon: Fraction
 
     def __init__(self, epsilon: Number) -> None:
-        object.__setattr__(self, "epsilon", exact("epsilon", epsilon))
+        object.__setattr__(self, "epsilon", exact_number("epsilon", epsilon))
 
     __repr__ = Budget.__str__
 
@@ -155,8 +155,8 @@ class Approximate(Budget):
     delta: Fraction
 
     def __init__(self, epsilon: Number, delta: Number) -> None:
-        object.__setattr__(self, "epsilon", exact("epsilon", epsilon))
-        object.__setattr__(self, "delta", exact("delta", delta))
+        object.__setattr__(self, "epsilon", exact_number("epsilon", epsilon))
+        object.__setattr__(self, "delta", exact_number("delta", delta))
         if self.delta >= 1:
             raise ParameterError("delta", delta, "below 1, far below one over the number of people")
 
@@ -170,7 +170,7 @@ class Concentrated(Budget):
     rho: Fraction
 
     def __init__(self, rho: Number) -> None:
-        object.__setattr__(self, "rho", exact("rho", rho))
+        object.__setattr__(self, "rho", exact_number("rho", rho))
 
     __repr__ = Budget.__str__
 
@@ -182,9 +182,9 @@ def budget(epsilon: Number, delta: Number = 0) -> Pure | Approximate:
         >>> budget(1)
         epsilon = 1
     """
-    if exact("epsilon", epsilon) == 0:
+    if exact_number("epsilon", epsilon) == 0:
         raise ParameterError("epsilon", epsilon, "above 0")
-    return Approximate(epsilon, delta) if exact("delta", delta) else Pure(epsilon)
+    return Approximate(epsilon, delta) if exact_number("delta", delta) else Pure(epsilon)
 
 
 MOST_EPSILON, MOST_DELTA = Fraction(20), Fraction(1, 10**4)
@@ -208,7 +208,7 @@ def require_modest(amount: Budget, *, insist: bool = False) -> None:
         )
 
 
-def from_dict(document: dict[str, str]) -> Budget:
+def read_budget(document: dict[str, str]) -> Budget:
     """The budget that ``to_dict`` wrote."""
     kinds = {"pure": Pure, "approximate": Approximate, "concentrated": Concentrated}
     parts = {key: Fraction(value) for key, value in document.items() if key != "kind"}
@@ -260,7 +260,7 @@ def concentrated_within(promise: Approximate) -> Concentrated:
 
 def epsilon_of(spent: Concentrated, delta: Number) -> float:
     """An upper bound of the epsilon that ``spent`` means at ``delta``."""
-    rho, target = float(spent.rho), float(exact("delta", delta)) * (1 - _SAFE)
+    rho, target = float(spent.rho), float(exact_number("delta", delta)) * (1 - _SAFE)
     low, high = 0.0, rho + 2 * sqrt(rho * log(1 / target)) + 1
     for _ in range(100):
         middle = (low + high) / 2

@@ -41,7 +41,7 @@ _SHAPE = "a value, a list of values, or a range such as { from = 18, below = 65 
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class ColumnCondition:
     """What a column holds: one of some values, or a number or date from one bound to below another.
 
     Attributes:
@@ -59,7 +59,7 @@ class Condition:
     date: bool = False
 
     @classmethod
-    def of(cls, column: str, given: Any) -> Condition:
+    def of(cls, column: str, given: Any) -> ColumnCondition:
         """A condition as it is written.
 
         Raises:
@@ -74,7 +74,7 @@ class Condition:
         return cls(column, frozenset(value_key(one) for one in listed))
 
     @classmethod
-    def _range(cls, column: str, given: Mapping[str, Any]) -> Condition:
+    def _range(cls, column: str, given: Mapping[str, Any]) -> ColumnCondition:
         bounds = {name: given[name] for name in ("from", "below") if name in given}
         dated = [writes_date(bound) for bound in bounds.values()]
         try:
@@ -171,7 +171,7 @@ def _place(key: object, *, date: bool) -> float:
     return float((values_as_days(values) if date else values_as_numbers(values))[0])
 
 
-Combination = tuple[Condition, ...]
+Combination = tuple[ColumnCondition, ...]
 
 
 def conditions_of(given: object, columns: Sequence[str], what: str) -> Combination:
@@ -191,7 +191,7 @@ def conditions_of(given: object, columns: Sequence[str], what: str) -> Combinati
     if foreign:
         words = ", ".join(repr(name) for name in foreign)
         raise SchemaError(f"{what} names {words}, which is no column that leaves.")
-    return tuple(Condition.of(str(name), condition) for name, condition in given.items())
+    return tuple(ColumnCondition.of(str(name), condition) for name, condition in given.items())
 
 
 _CONDITION = re.compile(r"\s*(.+?)\s*(>=|<|=)\s*(.*?)\s*", re.DOTALL)

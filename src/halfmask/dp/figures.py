@@ -31,7 +31,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.dp.budget import Approximate, Budget, Concentrated, Number, Pure, epsilon_of, exact
+from halfmask.dp.budget import (
+    Approximate,
+    Budget,
+    Concentrated,
+    Number,
+    Pure,
+    epsilon_of,
+    exact_number,
+)
 from halfmask.dp.mechanisms import CountTree, StableGroups, quantile
 from halfmask.dp.sampling import Sampler
 from halfmask.dp.views import STEPS, ExactCounts, Question, Scale, count_of, views_of
@@ -63,11 +71,11 @@ def attacker(epsilon: Number, values: int, *, delta: Number = 0) -> float:
     """
     if values < 2:
         raise ParameterError("values", values, "at least 2")
-    loss = float(exact("epsilon", epsilon))
+    loss = float(exact_number("epsilon", epsilon))
     if loss > 700:
         return 1.0
     odds = expm1(loss) + 1
-    return min(1.0, odds / (odds + values - 1) * _UP + float(exact("delta", delta)))
+    return min(1.0, odds / (odds + values - 1) * _UP + float(exact_number("delta", delta)))
 
 
 @dataclass(frozen=True, slots=True)

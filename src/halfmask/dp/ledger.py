@@ -15,7 +15,7 @@ from halfmask.dp.budget import (
     Pure,
     atoms,
     epsilon_of,
-    from_dict,
+    read_budget,
     require_modest,
     total_of_parts,
 )
@@ -380,7 +380,7 @@ def _account(records: Sequence[LedgerRecord]) -> Account:
     for record in records:
         body = record.body
         if record.kind in (GRANT, RAISE):
-            grants.append(BudgetGrant(record.at, from_dict(body["amount"]), body["reason"]))
+            grants.append(BudgetGrant(record.at, read_budget(body["amount"]), body["reason"]))
         elif record.kind == BIND:
             table = body["table"]
         else:
@@ -390,7 +390,7 @@ def _account(records: Sequence[LedgerRecord]) -> Account:
                     len(spendings) + 1,
                     record.at,
                     body["purpose"],
-                    from_dict(body["amount"]),
+                    read_budget(body["amount"]),
                     None
                     if levels is None
                     else {Fraction(k): Fraction(v) for k, v in levels.items()},

@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.dp.accountant import Allowance, ViewCost
-from halfmask.dp.budget import Approximate, Number, Pure, exact
+from halfmask.dp.budget import Approximate, Number, Pure, exact_number
 from halfmask.dp.figures import attacker
 from halfmask.dp.mechanisms import DiscreteLaplace
 from halfmask.dp.views import as_pure
@@ -205,7 +205,7 @@ def levels_of(schema: Schema | None) -> EpsilonLevels | None:
     if schema is None or not found:
         return None
     stated: Sequence[float | str] = schema.epsilon_levels or USUAL
-    epsilons = tuple(exact("epsilon", level) for level in stated)
+    epsilons = tuple(exact_number("epsilon", level) for level in stated)
     both = any(states(schema, demand) for demand in EXACT)
     return EpsilonLevels(epsilons, tuple(dict.fromkeys(found)), schema.epsilon_shares, both)
 
@@ -256,7 +256,7 @@ def require_quiet(schema: Schema | None, epsilon: Fraction, demands: str) -> Non
 
 def require_share(share: Number) -> Fraction:
     """The share of everybody's own epsilon that one use spends."""
-    found = exact("share", share)
+    found = exact_number("share", share)
     if not 0 < found <= 1:
         raise ParameterError("share", str(share), "above 0, at most 1")
     return found

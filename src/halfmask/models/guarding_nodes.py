@@ -20,7 +20,7 @@ from halfmask.models.verdict import (
     Words,
     judge,
     number,
-    register,
+    register_model,
     sensitive_column,
 )
 from halfmask.table.hierarchies.arx_csv import Csv
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
-@register
+@register_model
 @dataclass(frozen=True, slots=True)
 class GuardingNodes(Model):
     """Require that nobody's sensitive value is linked to what this person guards, beyond ``p``.

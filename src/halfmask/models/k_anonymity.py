@@ -30,7 +30,7 @@ from halfmask.models.verdict import (
     judge,
     missing_values,
     number,
-    register,
+    register_model,
     sensitive_column,
     whole_number,
 )
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from halfmask.table.table import Table
 
 
-@register
+@register_model
 @dataclass(frozen=True, slots=True)
 class KAnonymity(Model):
     """Require every class to hold at least ``k`` people.
@@ -97,7 +97,7 @@ class KAnonymity(Model):
         )
 
 
-@register
+@register_model
 @dataclass(frozen=True, slots=True)
 class HouseholdKAnonymity(Model):
     """Require every class to hold people of at least ``k`` households.
@@ -164,7 +164,7 @@ class HouseholdKAnonymity(Model):
         return np.diff(histogram(classes, HOUSEHOLD).known().starts)
 
 
-@register
+@register_model
 @dataclass(frozen=True, slots=True)
 class AlphaKAnonymity(Model):
     """Require ``k`` people in every class, and no value of ``column`` above the share ``alpha``.

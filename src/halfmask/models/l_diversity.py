@@ -31,7 +31,7 @@ from halfmask.models.verdict import (
     judge,
     missing_values,
     number,
-    register,
+    register_model,
     require_whole,
     sensitive_column,
     whole_number,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from halfmask.table.table import Table
 
 
-@register
+@register_model
 @dataclass(frozen=True, slots=True)
 class LDiversity(Model):
     """Require every class to hold at least ``l`` well-represented values of ``column``.
@@ -190,7 +190,7 @@ def _top_and_tail(values: Histogram, least: int) -> tuple[NDArray[np.int64], NDA
     return reduce(np.maximum, counts, values.starts), tail
 
 
-@register
+@register_model
 @dataclass(frozen=True, slots=True)
 class MInvariance(Model):
     """Require that every class can be divided into sets of ``m`` rows with different values.

@@ -39,7 +39,7 @@ from halfmask.models.verdict import (
     compared_rows,
     judge,
     number,
-    register,
+    register_model,
     sensitive_column,
     word,
 )
@@ -108,7 +108,7 @@ def _survivors(
     return left if decided else None
 
 
-@register
+@register_model
 @dataclass(frozen=True, slots=True)
 class DeltaDisclosure(Model):
     """Require |log(q / p)| < ``delta`` for every value of ``column`` in every class.
@@ -269,7 +269,7 @@ def _bounds(delta: Fraction, base: Fraction | None) -> tuple[Fraction, Fraction]
     return exponential(delta, _ONE) if base is None else power_bounds(base, delta)
 
 
-@register
+@register_model
 @dataclass(frozen=True, slots=True)
 class BetaLikeness(Model):
     """Require the relative gain of every value of ``column`` in every class to be at most ``beta``.

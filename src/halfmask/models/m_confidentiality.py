@@ -33,7 +33,7 @@ from halfmask.models.verdict import (
     Verdict,
     Words,
     judge,
-    register,
+    register_model,
     sensitive_column,
     whole_number,
 )
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.int64]
 
 
-@register
+@register_model
 @dataclass(frozen=True, slots=True)
 class MConfidentiality(Model):
     """Require that nobody is linked to a value with more than 1 in ``m``, the method being known.

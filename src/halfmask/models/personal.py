@@ -31,7 +31,7 @@ from halfmask.models.verdict import (
     Words,
     judge,
     number,
-    register,
+    register_model,
     sensitive_column,
     whole_number,
     word,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from halfmask.table.table import Table
 
 
-@register
+@register_model
 @dataclass(frozen=True, slots=True)
 class PersonalKAnonymity(Model):
     """Require every class to hold as many people as each person in it demands.
@@ -128,7 +128,7 @@ class PersonalKAnonymity(Model):
         return np.asarray(classes.people[ids] < asked)
 
 
-@register
+@register_model
 @dataclass(frozen=True, slots=True)
 class PersonalLDiversity(Model):
     """Require every class to hold as many values of ``column`` as each person in it demands.
@@ -209,7 +209,7 @@ class PersonalLDiversity(Model):
         return np.maximum(held, 1)  # a demand of 1 asks for nothing
 
 
-@register
+@register_model
 @dataclass(frozen=True, slots=True)
 class PersonalTCloseness(Model):
     """Require the distribution of ``column`` in a class within the ``t`` of everybody in it.

@@ -20,7 +20,7 @@ from halfmask.models.verdict import (
     everybody,
     judge,
     number,
-    register,
+    register_model,
     whole_number,
 )
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from halfmask.table.table import Table
 
 
-@register
+@register_model
 @dataclass(frozen=True, slots=True, eq=False)
 class KMap(Model):
     """Require every class to match at least ``k`` people of ``population``.
@@ -116,7 +116,7 @@ def _counts(classes: Classes) -> NDArray[np.int64]:
     return classes.population
 
 
-@register
+@register_model
 @dataclass(frozen=True, slots=True, eq=False)
 class DeltaPresence(Model):
     """Require the share of the population that is in the table to lie within bounds, per class.
@@ -189,7 +189,7 @@ class DeltaPresence(Model):
         )
 
 
-@register
+@register_model
 @dataclass(frozen=True, slots=True)
 class AverageRisk(Model):
     """Require the average chance of naming the person behind a row to be at most ``limit``.
@@ -264,7 +264,7 @@ class AverageRisk(Model):
         return classes.people
 
 
-@register
+@register_model
 @dataclass(frozen=True, slots=True)
 class PopulationRisk(AverageRisk):
     """Require the average chance of naming the person behind a row in the population to be low.
@@ -319,7 +319,7 @@ def _sum(sizes: list[int], rows: list[int]) -> Fraction:
     return sum((Fraction(r, s) for s, r in zip(sizes, rows, strict=True)), Fraction(0))
 
 
-@register
+@register_model
 @dataclass(frozen=True, slots=True)
 class SampleUniques(Model):
     """Require the share of rows that are unique to be at most ``limit``.

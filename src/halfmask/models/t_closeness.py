@@ -32,7 +32,7 @@ from halfmask.models.verdict import (
     judge,
     missing_values,
     number,
-    register,
+    register_model,
     sensitive_column,
     word,
 )
@@ -53,7 +53,7 @@ DISTANCE_WORDS = {
 }
 
 
-@register
+@register_model
 @dataclass(frozen=True, slots=True)
 class TCloseness(Model):
     """Require the distribution of ``column`` in every class to lie within ``t`` of the table's.

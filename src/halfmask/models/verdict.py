@@ -487,7 +487,7 @@ _Kind = TypeVar("_Kind", bound=type[Model])
 _REGISTER: dict[str, type[Model]] = {}
 
 
-def register(model: _Kind) -> _Kind:
+def register_model(model: _Kind) -> _Kind:
     """Make a model known to command line, page, frontier, report and reference."""
     known = _REGISTER.setdefault(model.family, model)
     if (known.__module__, known.__qualname__) != (model.__module__, model.__qualname__):

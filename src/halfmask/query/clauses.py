@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from halfmask.dp.budget import exact
+from halfmask.dp.budget import exact_number
 from halfmask.errors import ParameterError, QueryError
 
 if TYPE_CHECKING:
@@ -339,7 +339,7 @@ class EpsilonClause(_Clause):
         token = self._peek()
         written = "" if token is None else token.text
         try:
-            found = exact(name, written)
+            found = exact_number(name, written)
         except ParameterError:
             self._fail(f"{name} is {what}")
         if not found > 0 or (name == "delta" and found >= 1) or (name == "share" and found > 1):

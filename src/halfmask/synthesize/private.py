@@ -27,7 +27,7 @@ from halfmask.dp.budget import (
     Pure,
     budget,
     declared_domains,
-    exact,
+    exact_number,
     given_domains,
     given_impossible,
     require_modest,
@@ -601,7 +601,7 @@ def _require_options(method: str, options: Mapping[str, Any]) -> None:
             require_number(name, value, 0, 1 if name in _SHARES else None, open_low=True)
             if not isinstance(value, int | float | Fraction):  # decimals do not meet floats
                 raise ParameterError(name, str(value), "a number as float or Fraction")
-            exact(name, value)
+            exact_number(name, value)
 
 
 class _FirstLook(Exception):  # noqa: N818 - no error: the rehearsal is over

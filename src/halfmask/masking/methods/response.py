@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from halfmask.dp.budget import exact
+from halfmask.dp.budget import exact_number
 from halfmask.dp.domain import Values, domain_of, encoded, value_key
 from halfmask.dp.mechanisms import RandomizedResponse
 from halfmask.errors import InputError, ParameterError
@@ -24,7 +24,7 @@ from halfmask.models.verdict import number
 from halfmask.release.doors.masked import MaskedRelease
 from halfmask.release.doors.responses import (
     ResponseClaim,
-    count_values,
+    count_answers,
     estimate_answers,
     listed_values,
 )
@@ -85,7 +85,7 @@ class Randomize(MaskStep):
     def apply(self, rows: Rows) -> Outcome:
         """Tell answers."""
         domain = listed_values(rows.table.schema, self.column)
-        mechanism = RandomizedResponse(exact("epsilon", self.epsilon), len(domain))
+        mechanism = RandomizedResponse(exact_number("epsilon", self.epsilon), len(domain))
         answers = encoded(rows.table, self.column, domain).astype("int64")
         told = domain.decode(mechanism.tell(answers, rows.sampler), rows.random)
         claim = ResponseClaim(
@@ -160,14 +160,14 @@ def estimate_shares(
     if epsilon is None or not epsilon > 0:
         raise ParameterError("epsilon", epsilon, "that of the randomized answers, above 0")
     domain = listed_values(table.schema, column) if values is None else Values(tuple(values))
-    counts = count_values(table.arrow[column])
+    counts = count_answers(table.arrow[column])
     told = [counts.pop(value_key(value), 0) for value in domain.values]
     if counts:
         raise InputError(
             f"Column '{column}' has {sum(counts.values()):,} rows with values that could not be "
             "told: give all values of its domain, or the rows as they were released."
         )
-    mechanism = RandomizedResponse(exact("epsilon", epsilon), len(domain))
+    mechanism = RandomizedResponse(exact_number("epsilon", epsilon), len(domain))
     return tuple(
         ShareEstimate(column, None if value is None else str(value), **figures)
         for value, figures in zip(

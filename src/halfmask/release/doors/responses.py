@@ -184,7 +184,7 @@ def settled_demands(
 def receipt(claim: ResponseClaim, original: Table, published: pa.Table) -> dict[str, Any]:
     """What an answer cost, what it means (Theorem 22), and what the answers let estimate."""
     domain = listed_values(original.schema, claim.column)
-    counts = count_values(published[claim.column])
+    counts = count_answers(published[claim.column])
     told = [counts[value_key(value)] for value in domain.values]
     bound = attacker(claim.epsilon, len(domain))
     return {
@@ -220,7 +220,7 @@ def bound_words(epsilon: float, values: int, bound: float) -> str:
     )
 
 
-def count_values(column: pa.ChunkedArray) -> Counter[object]:
+def count_answers(column: pa.ChunkedArray) -> Counter[object]:
     """In how many rows each value stands, by what it is known by."""
     counts: Counter[object] = Counter()
     for one in pc.value_counts(column).to_pylist():
