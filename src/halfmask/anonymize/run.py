@@ -24,7 +24,7 @@ from halfmask.anonymize.search import (
     state_floors,
     why_collected,
 )
-from halfmask.engines.counting.tuples import MOST
+from halfmask.engines.counting.tuples import MOST, add_policies
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.metrics.cost import METRICS, CellMetric, ClassMetric, metric_named
 from halfmask.models.requirements import (
@@ -173,10 +173,9 @@ def anonymize(
     with ExitStack() as held:
         if reason is None:
             rows = count_entries(
-                table,
+                add_policies(table, policies),
                 models,
                 held,
-                policies=policies,
                 unfolded=_unfolded(method, pseudonym),
                 most=most_tuples,
                 demands=demands,

@@ -1,43 +1,27 @@
-"""What mechanisms are given: how much privacy may be spent, and how far one person reaches.
-
-Privacy budgets as ordered values with exact arithmetic.
+"""Privacy budgets: how much may be spent, in exact arithmetic, and how costs add up.
 
 Definition: ``Pure(epsilon)``; ``Approximate(epsilon, delta)``; ``Concentrated(rho)`` (zCDP).
 Budgets of one kind add up when a table is used again (sequential composition); on disjoint people
 the largest counts (parallel composition). Neighboring tables differ by all rows of one person.
-Source: Dwork, Roth, "The algorithmic foundations of differential privacy", 2014; Bun, Steinke,
-"Concentrated differential privacy", 2016.
-
-Where public domains are declared: in the schema, in a file, or with the call.
-
-How budgets of different kinds add up under one promise.
-
-Definition: the total of costs is told in the kind that was granted. In epsilon and delta, pure and
-approximate costs add up; concentrated ones add up in rho, which is read at half of the granted
+The total of costs of several kinds is told in the kind that was granted. In epsilon and delta, pure
+and approximate costs add up; concentrated ones add up in rho, which is read at half of the granted
 delta; pure ones go to either side, whichever is smaller. In rho, pure epsilon counts as
-epsilon**2 / 2. On disjoint people the largest total counts.
+epsilon**2 / 2.
 Source: Dwork, Roth, "The algorithmic foundations of differential privacy", 2014, Theorems 3.16 and
 3.20; Bun, Steinke, "Concentrated differential privacy", 2016, Propositions 1.3 and 1.4, Lemma 1.7.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from math import exp, inf, log, log1p, sqrt
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from halfmask.dp.domain import Bins, Values
 from halfmask.errors import ParameterError, PrivacyError
-from halfmask.table.files.codebook import read_codebook
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from os import PathLike
-
-    from halfmask.table.schema import Schema
 
     Part = tuple[str, ...] | None
 
@@ -266,87 +250,6 @@ def epsilon_of(spent: Concentrated, delta: Number) -> float:
         middle = (low + high) / 2
         low, high = (low, middle) if delta_of(rho, middle) <= target else (middle, high)
     return high * (1 + _SAFE)
-
-
-_MOST = 1e100  # sums and squares of what lies within stay far within a double
-
-
-def bounds_of(declared: object) -> tuple[float, float] | None:
-    """The public bounds that a declaration holds; bounds alone need no number of bins.
-
-    None where there are none to compute with: what is no number, infinite, or beyond 1e100.
-
-    Example:
-        >>> bounds_of({"low": 0, "high": 110})
-        (0.0, 110.0)
-    """
-    try:
-        low, high = _ends(declared)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return (low, high) if max(abs(low), abs(high)) <= _MOST else None
-
-
-def _ends(declared: object) -> tuple[float, float]:
-    if isinstance(declared, Mapping) and "low" in declared and "high" in declared:
-        alone = [float(number) for number in declared.get("special", ())]
-        low, high = float(declared["low"]), float(declared["high"])
-        return min([low, *alone]), max([high, *alone])
-    if isinstance(declared, Bins):
-        ends = (declared.edges[0], declared.edges[-1], *declared.special)
-        return min(ends), max(ends)
-    if isinstance(declared, Mapping):
-        declared = declared.get("edges", declared.get("values", ()))
-    values = declared.values if isinstance(declared, Values) else declared
-    if isinstance(values, list | tuple | range):
-        numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
-        if len(numbers) > 1 and len(numbers) == sum(v is not None for v in values):
-            return float(min(numbers)), float(max(numbers))
-    raise ValueError
-
-
-def declared_domains(schema: Schema) -> dict[str, object]:
-    """Domains that the schema states, by column: ``domain``, or the order of an ordinal column."""
-    found: dict[str, object] = {}
-    for name, column in schema.columns.items():
-        if column.domain is not None:
-            found[name] = column.domain
-        elif column.order is not None:
-            found[name] = Values(tuple(column.order), ordered=True)
-    return found
-
-
-def given_domains(
-    domains: Mapping[str, object] | str | PathLike[str] | None, columns: Sequence[str] = ()
-) -> dict[str, object]:
-    """Domains as given, or as a codebook states them, of which only ``columns`` matter."""
-    if domains is None or isinstance(domains, Mapping):
-        return _without_rules(domains or {})
-    found = _without_rules(read_codebook(Path(domains)))
-    listed = Path(domains).suffix.lower() != ".toml"
-    return {n: d for n, d in found.items() if n in columns or not (listed and columns)}
-
-
-def given_impossible(
-    domains: Mapping[str, object] | str | PathLike[str] | None,
-) -> list[object]:
-    """The combinations that a codebook says cannot occur."""
-    if domains is None:
-        return []
-    known = domains if isinstance(domains, Mapping) else read_codebook(Path(domains))
-    found = known.get("impossible")
-    return list(found) if isinstance(found, list | tuple) and _are_rules(found) else []
-
-
-def _without_rules(domains: Mapping[str, object]) -> dict[str, object]:
-    """The same without ``[[impossible]]``; a column of that name lists values, not tables."""
-    return {n: d for n, d in domains.items() if n != "impossible" or not _are_rules(d)}
-
-
-def _are_rules(found: object) -> bool:
-    if not isinstance(found, list | tuple) or not found:
-        return False
-    return all(isinstance(one, Mapping) for one in found)
 
 
 _GRID = 10**9  # of an epsilon that is computed from rho, rounded up

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,12 +26,15 @@ import pyarrow.compute as pc
 
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.table.columns import abbreviate_names
+from halfmask.table.files.codebook import read_codebook
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from os import PathLike
 
     from numpy.typing import NDArray
 
+    from halfmask.table.schema import Schema
     from halfmask.table.table import Table
 
 MOST_VALUES = 1 << 20
@@ -497,3 +501,84 @@ def values_as_days(column: pa.Array) -> NDArray[np.float64]:
     texts = [str(key)[:10] if key is not None else "" for key in _keys(column)]
     days = [as_number(text) if writes_date(text) else np.nan for text in texts]
     return np.array(days, np.float64)
+
+
+_FARTHEST = 1e100  # sums and squares of what lies within stay far within a double
+
+
+def bounds_of(declared: object) -> tuple[float, float] | None:
+    """The public bounds that a declaration holds; bounds alone need no number of bins.
+
+    None where there are none to compute with: what is no number, infinite, or beyond 1e100.
+
+    Example:
+        >>> bounds_of({"low": 0, "high": 110})
+        (0.0, 110.0)
+    """
+    try:
+        low, high = _ends(declared)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return (low, high) if max(abs(low), abs(high)) <= _FARTHEST else None
+
+
+def _ends(declared: object) -> tuple[float, float]:
+    if isinstance(declared, Mapping) and "low" in declared and "high" in declared:
+        alone = [float(number) for number in declared.get("special", ())]
+        low, high = float(declared["low"]), float(declared["high"])
+        return min([low, *alone]), max([high, *alone])
+    if isinstance(declared, Bins):
+        ends = (declared.edges[0], declared.edges[-1], *declared.special)
+        return min(ends), max(ends)
+    if isinstance(declared, Mapping):
+        declared = declared.get("edges", declared.get("values", ()))
+    values = declared.values if isinstance(declared, Values) else declared
+    if isinstance(values, list | tuple | range):
+        numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
+        if len(numbers) > 1 and len(numbers) == sum(v is not None for v in values):
+            return float(min(numbers)), float(max(numbers))
+    raise ValueError
+
+
+def declared_domains(schema: Schema) -> dict[str, object]:
+    """Domains that the schema states, by column: ``domain``, or the order of an ordinal column."""
+    found: dict[str, object] = {}
+    for name, column in schema.columns.items():
+        if column.domain is not None:
+            found[name] = column.domain
+        elif column.order is not None:
+            found[name] = Values(tuple(column.order), ordered=True)
+    return found
+
+
+def given_domains(
+    domains: Mapping[str, object] | str | PathLike[str] | None, columns: Sequence[str] = ()
+) -> dict[str, object]:
+    """Domains as given, or as a codebook states them, of which only ``columns`` matter."""
+    if domains is None or isinstance(domains, Mapping):
+        return _without_rules(domains or {})
+    found = _without_rules(read_codebook(Path(domains)))
+    listed = Path(domains).suffix.lower() != ".toml"
+    return {n: d for n, d in found.items() if n in columns or not (listed and columns)}
+
+
+def given_impossible(
+    domains: Mapping[str, object] | str | PathLike[str] | None,
+) -> list[object]:
+    """The combinations that a codebook says cannot occur."""
+    if domains is None:
+        return []
+    known = domains if isinstance(domains, Mapping) else read_codebook(Path(domains))
+    found = known.get("impossible")
+    return list(found) if isinstance(found, list | tuple) and _are_rules(found) else []
+
+
+def _without_rules(domains: Mapping[str, object]) -> dict[str, object]:
+    """The same without ``[[impossible]]``; a column of that name lists values, not tables."""
+    return {n: d for n, d in domains.items() if n != "impossible" or not _are_rules(d)}
+
+
+def _are_rules(found: object) -> bool:
+    if not isinstance(found, list | tuple) or not found:
+        return False
+    return all(isinstance(one, Mapping) for one in found)

@@ -1,25 +1,20 @@
-"""What epsilon means for one person: the best chance of an attacker who knows everything else.
+"""Answers to grouped questions under noise, and what epsilon means for one person.
+
+An engine computes the exact part (counts and whole-number sums per group); nothing of it leaves but
+through here, as noisy figures with intervals and a receipt. All groups together cost as much as
+one, since a person's rows are counted once.
 
 Definition: of n equally likely values, P(the attacker names the true one) <= e^e / (e^e + n - 1),
-where e is the privacy loss between any two of them.
-Source: Nguyen, Castelluccia, "Techniques d'anonymisation tabulaire", 2020, Theorem 22.
-
-Between "this person is in the table" and "is not", the loss is epsilon. Between two values of one
-person it is 2 epsilon, since neighbors add or remove a person and a change is both.
-
-From noisy vectors to the figures of an answer, each with an interval; nothing exact is seen.
-
+where e is the privacy loss between any two of them. Between "this person is in the table" and "is
+not", the loss is epsilon. Between two values of one person it is 2 epsilon, since neighbors add or
+remove a person and a change is both.
 Counts have the exact quantiles of their noise. What is computed from several vectors (means,
 spreads, sums around a center) has the interval of the figure over what the exact vectors can have
 been: the noisy ones less noise of their known distribution, at evenly spread points instead of
 draws. For a mean this is Fieller's interval. It is post-processing and costs nothing.
-Source: Fieller, "Some problems in interval estimation", 1954; Roberts, "The unreasonable
-effectiveness of quasirandom sequences", 2018.
-
-Answers to grouped questions: exact figures in, noisy figures with intervals and a receipt out.
-
-An engine computes the exact part (counts and whole-number sums per group); nothing of it leaves but
-through here. All groups together cost as much as one, since a person's rows are counted once.
+Source: Nguyen, Castelluccia, "Techniques d'anonymisation tabulaire", 2020, Theorem 22; Fieller,
+"Some problems in interval estimation", 1954; Roberts, "The unreasonable effectiveness of
+quasirandom sequences", 2018.
 """
 
 from __future__ import annotations

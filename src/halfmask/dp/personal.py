@@ -1,10 +1,9 @@
-"""The public levels of epsilon that people's own demands are rounded down to.
+"""People's own epsilon: public levels that demands are rounded down to, kept by sampling.
 
 Which levels there are is public, from the schema or halfmask's own list; who stands at which, and
 how many do, is not. A person's demand is a total over all answers: the ledger accounts for each
-level, and whoever stands there has spent at most what the level has.
-
-Personal epsilon by sampling: keep cautious people less often, then run any private method once.
+level, and whoever stands there has spent at most what the level has. Cautious people are kept less
+often, then any private method runs once.
 
 Definition: with threshold t, keep person i, with all own rows, with chance
 (e^eps_i - 1) / (e^t - 1) if eps_i < t, else always; run a t-private method on the kept rows.

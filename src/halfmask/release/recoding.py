@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from halfmask.engines.counting.tuples import add_policies
 from halfmask.errors import (
     HierarchyError,
     InputError,
@@ -322,9 +323,8 @@ def apply_recoding(
             rows = with_policies(require_table(table), policies)
             entries = Tuples.of(rows, note=read_note(table, reason))
         else:
-            entries = count_entries(
-                table, models, held, policies=policies, raised=False, demands=demands
-            )
+            demanded = add_policies(table, policies)
+            entries = count_entries(demanded, models, held, raised=False, demands=demands)
         return _apply(recoding, entries, models, suppression, demands)
 
 

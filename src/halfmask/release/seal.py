@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.engines.staging import StagedRows
+    from halfmask.models.verdict import Verdict
     from halfmask.release.doors.masked import MaskedRelease
     from halfmask.release.doors.series import SeriesRelease
     from halfmask.release.recoding import Recoding
@@ -181,59 +182,101 @@ def _undeclared_faults(names: Sequence[str]) -> list[str]:
     ]
 
 
-def _seal_table(candidate: Candidate) -> Release:
-    table, step, counts = candidate.table, candidate.step, candidate.counts
-    elsewhere = candidate.tuples
-    names = published_columns(table if elsewhere is None else origin_of(elsewhere))
-    if not candidate.models:
-        raise PrivacyError("No promise was asked for: name at least one model.")
+@dataclass(frozen=True, slots=True, eq=False)
+class _CheckedRows:
+    """Rows of a table whose promises were found to hold.
+
+    Attributes:
+        kept: which rows (or entries) leave.
+        recoding: how they are recoded, as it can be repeated.
+        quasi: the labels that they publish.
+        verdicts: one a promise.
+        ids: the class of each; where tokens leave, of its person's rows together.
+        tokens: the pseudonym of each, where pseudonyms leave.
+    """
+
+    kept: NDArray[np.int64]
+    recoding: Recoding | RowPartition | Perturbation
+    quasi: pa.Table
+    verdicts: tuple[Verdict, ...]
+    ids: NDArray[Any]
+    tokens: pa.Array | None
+
+
+def _check_rows(candidate: Candidate) -> _CheckedRows:
+    """Check all that is promised of the rows that would leave.
+
+    Raises:
+        PrivacyError: there are none, or pseudonyms would tie too few people's rows together.
+        InternalError: something does not hold.
+    """
+    table, models, tokens = candidate.table, candidate.models, None
     _require_shape(candidate)
-    kept = np.flatnonzero(step >= 0)
+    kept = np.flatnonzero(candidate.step >= 0)
     if not len(kept):
         raise PrivacyError("Every row would be suppressed: relax a model or declare a hierarchy.")
     recoding, quasi = _labels(candidate, kept)
-    require_own_values(recoding, table, quasi, kept, candidate.models)
+    # Labels that are made of the rows, such as ends of ranges, could tell of a row that stays.
+    require_own_values(recoding, table, quasi, kept, models)
     if isinstance(recoding, RowPartition):
-        require_round_bounds(recoding, table, quasi, kept, candidate.models)
+        require_round_bounds(recoding, table, quasi, kept, models)
     require_blind_cuts(candidate)
-    leaving = picked(counts, kept)
-    every = None if elsewhere is None else counts
-    found, ids = recheck_models(candidate.models, quasi, table, kept, recoding, counts=every)
-    require_verdicts(found, expected=rows_in(leaving))
-    tokens = None
+    every = None if candidate.tuples is None else candidate.counts
+    found, ids = recheck_models(models, quasi, table, kept, recoding, counts=every)
+    require_verdicts(found, expected=rows_in(picked(candidate.counts, kept)))
     if candidate.pseudonym is not None:
+        # Who knows some rows of a person finds the others by the token: all count as one.
         tokens = person_tokens(table, candidate.pseudonym, kept)
         whose = table.encode(str(table.schema.person)).codes[kept]
-        found, ids = recheck_models(candidate.models, quasi, table, kept, recoding, tied=whose)
+        found, ids = recheck_models(models, quasi, table, kept, recoding, tied=whose)
         require_tied(found)
-    own = enforce_demands(table, kept, ids, candidate.models, candidate.demands, every)
-    own = own or _left_out_statement(candidate)
-    unpromised = () if own is None else own.unpromised(candidate.models)
-    aside: StagedRows | None = None
-    if elsewhere is not None:
+    return _CheckedRows(kept, recoding, quasi, tuple(found), ids, tokens)
+
+
+def _publish_rows(
+    candidate: Candidate, checked: _CheckedRows, names: tuple[str, ...]
+) -> tuple[pa.Table, _ColumnFacts, StagedRows | None]:
+    """The rows that leave, what is known of their columns, and where an engine holds them."""
+    table, recoding, tokens = candidate.table, checked.recoding, checked.tokens
+    kept, quasi, ids = checked.kept, checked.quasi, checked.ids
+    if candidate.tuples is not None:
         written = write_labels(candidate, recoding, quasi, names, tokens)
-        aside, rows = written.aside, written.sample
         if isinstance(recoding, Perturbation):
             facts = _perturbation_facts(candidate, recoding, quasi, ids, written)
         else:
             facts = _written_facts(candidate, written, recoding)
         if tokens is not None:
             facts = _with_tokens(facts, table, tokens)
-    elif isinstance(recoding, Perturbation):
-        rows = _published_rows(table, names, quasi, kept, tokens)
-        facts = _perturbation_facts(candidate, recoding, rows, ids)
-    else:
-        rows = _published_rows(table, names, quasi, kept, tokens)
-        losses = {name: column_loss(recoding, table, step, name) for name in recoding.columns}
-        columns = column_changes(table, rows, recoding, step, _with_left_out(candidate, losses))
-        facts = _ColumnFacts(losses, columns, _ambiguity_notes(recoding, table, kept))
+        return written.sample, facts, written.aside
+    rows = _published_rows(table, names, quasi, kept, tokens)
+    if isinstance(recoding, Perturbation):
+        return rows, _perturbation_facts(candidate, recoding, rows, ids), None
+    step = candidate.step
+    losses = {name: column_loss(recoding, table, step, name) for name in recoding.columns}
+    columns = column_changes(table, rows, recoding, step, _with_left_out(candidate, losses))
+    return rows, _ColumnFacts(losses, columns, _ambiguity_notes(recoding, table, kept)), None
+
+
+def _seal_table(candidate: Candidate) -> Release:
+    table, elsewhere = candidate.table, candidate.tuples
+    names = published_columns(table if elsewhere is None else origin_of(elsewhere))
+    if not candidate.models:
+        raise PrivacyError("No promise was asked for: name at least one model.")
+    checked = _check_rows(candidate)
+    kept, recoding, ids = checked.kept, checked.recoding, checked.ids
+    every = None if elsewhere is None else candidate.counts
+    own = enforce_demands(table, kept, ids, candidate.models, candidate.demands, every)
+    own = own or _left_out_statement(candidate)
+    unpromised = () if own is None else own.unpromised(candidate.models)
+    rows, facts, aside = _publish_rows(candidate, checked, names)
+    leaving = picked(candidate.counts, kept)
     suppressed = candidate.everybody - rows_in(leaving) + candidate.left_out
     given = table.given
     if suppressed and elsewhere is None:  # else all rows that a type hangs on leave
         rows, given = types_of_rows(rows, table, kept_columns(facts.columns))
     return Release(
         guarantee=SealedGuarantee(
-            verdicts=tuple(found),
+            verdicts=checked.verdicts,
             models=tuple(candidate.models),
             statement=facts.statement,
             demands=own,
@@ -241,7 +284,7 @@ def _seal_table(candidate: Candidate) -> Release:
         method=candidate.method,
         parameters=dict(candidate.parameters),
         notes=order_notes(
-            own, (*unpromised, *_token_notes(table, tokens), *candidate.notes, *facts.notes)
+            own, (*unpromised, *_token_notes(table, checked.tokens), *candidate.notes, *facts.notes)
         ),
         loss=_loss(candidate, facts.losses),
         suppressed=suppressed,

@@ -59,7 +59,6 @@ def count_entries(
     models: Sequence[Model],
     held: ExitStack,
     *,
-    policies: object,
     unfolded: str | None = None,
     most: int = MOST,
     raised: bool = True,
@@ -82,10 +81,8 @@ def count_entries(
     import pyarrow as pa
 
     stored: Any = table.stored
-    table = add_policies(table, policies)
-    names = published_columns(table)
     kinds = stored.columns()
-    require_flat(pa.schema([(name, kinds[name]) for name in names]))
+    require_flat(pa.schema([(name, kinds[name]) for name in published_columns(table)]))
     held.enter_context(stored.hold())
     held.callback(stored.let_go)
     counted, staying, others = table, None, 0

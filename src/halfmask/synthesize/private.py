@@ -21,18 +21,16 @@ from halfmask.dp.bounds import (
     require_public,
     wanted_bounds,
 )
-from halfmask.dp.budget import (
-    Approximate,
-    Number,
-    Pure,
-    budget,
+from halfmask.dp.budget import Approximate, Number, Pure, budget, exact_number, require_modest
+from halfmask.dp.domain import (
+    Bins,
+    Domain,
     declared_domains,
-    exact_number,
     given_domains,
     given_impossible,
-    require_modest,
+    public_domains,
+    require_fitting,
 )
-from halfmask.dp.domain import Bins, public_domains, require_fitting
 from halfmask.dp.ledger import table_identity
 from halfmask.dp.personal import (
     NOBODY,

@@ -22,12 +22,10 @@ from halfmask.dp.budget import (
     Concentrated,
     Pure,
     budget,
-    declared_domains,
-    given_domains,
-    require_modest,
+    public_domains,
+    require_fitting,
 )
-from halfmask.dp.continual import ContinualCount, CountSeries
-from halfmask.dp.domain import Bins, Values, public_domains, require_fitting
+from halfmask.dp.domain import declared_domains, given_domains
 from halfmask.dp.ledger import table_identity
 from halfmask.dp.personal import ignored_words, levels_in_force, require_quiet
 from halfmask.dp.views import guarded_rows

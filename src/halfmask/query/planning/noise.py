@@ -14,8 +14,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from halfmask.dp.budget import bounds_of, declared_domains
-from halfmask.dp.domain import Bins, Domain, Values, declared_column, domain_of, require_fitting
+from halfmask.dp.domain import (
+    Bins,
+    Domain,
+    Values,
+    bounds_of,
+    declared_column,
+    declared_domains,
+    domain_of,
+    require_fitting,
+)
 from halfmask.dp.personal import BY_PERSON, keyed_demands
 from halfmask.engines.request import kind_of
 from halfmask.engines.tallies import BoundedTally

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from halfmask.dp.budget import bounds_of
+from halfmask.dp.domain import bounds_of
 from halfmask.dp.views import INTERVALS, STEPS, Question, QuestionKind, Scale
 from halfmask.engines.request import kind_of
 from halfmask.engines.tallies import BoundedTerm

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.dp.accountant import Accountant, unit, whose_rows
-from halfmask.dp.budget import Approximate, Number, Pure, budget, given_domains, require_modest
-from halfmask.dp.domain import Bins
+from halfmask.dp.budget import Approximate, Number, Pure, budget, require_modest
+from halfmask.dp.domain import Bins, given_domains
 from halfmask.dp.figures import Stratum, answer, require_confidence
 from halfmask.dp.ledger import BudgetLedger
 from halfmask.dp.views import INTERVALS, ExactCounts, GroupRule, View, views_of

@@ -114,22 +114,46 @@ def watch_demands(
                 pick = min if STRICTER.get(demand) == "min" else max
                 floors[demand] = pick(floors.get(demand, where), where)
         if people is not None and request.person is not None:
-            own = engine.run(source.copy().select(request.person.copy(), append=False).limit(0))
-            if pa.types.is_floating(own.schema[0].type) or pa.types.is_timestamp(
-                own.schema[0].type
-            ):
-                raise SchemaError("People whose keys are fractions or times cannot be told apart.")
-            name = f"hm_watched_{next(_WATCHES)}"
-            engine.add(name, _one_each(people, touched, owing))
-            match = exp.EQ(
-                this=exp.cast(request.person.copy(), "text"),
-                expression=exp.column("person", table=name),
-            )
-            source = source.join(exp.to_table(name), on=match, join_type="left")
+            each = _one_each(people, touched, owing)
+            name, source = _join_people(request.person, source, each, engine)
             for demand in parts:
                 if people["l" if demand == "owed" else demand].null_count < people.num_rows:
                     parts[demand].append(exp.column(demand, table=name))
     source, parts = _of_people(request, source, tables, parts, repeat=repeat)
+    states = _watched_states(parts, floors)
+    counted = (*request.states, *(s for s in states.values() if s not in request.states))
+    return replace(request, source=source, states=counted), DemandWatch(states, floors)
+
+
+def _join_people(
+    person: exp.Expr, source: exp.Select, each: pa.Table, engine: Engine
+) -> tuple[str, exp.Select]:
+    """The source with the demands of single people joined, and the name that these have there.
+
+    Raises:
+        SchemaError: the people of the query are fractions or times, whose texts differ by engine.
+    """
+    from sqlglot import exp
+
+    own = engine.run(source.copy().select(person.copy(), append=False).limit(0))
+    kind = own.schema[0].type
+    if pa.types.is_floating(kind) or pa.types.is_timestamp(kind):
+        raise SchemaError("People whose keys are fractions or times cannot be told apart.")
+    name = f"hm_watched_{next(_WATCHES)}"
+    engine.add(name, each)
+    match = exp.EQ(
+        this=exp.cast(person.copy(), "text"),
+        expression=exp.column("person", table=name),
+    )
+    return name, source.join(exp.to_table(name), on=match, join_type="left")
+
+
+def _watched_states(
+    parts: Mapping[str, Sequence[exp.Expr]], floors: Mapping[str, float]
+) -> dict[str, AggregateState]:
+    """Per demand and source the strictest among the people of a group; who asks for noise alone."""
+    from sqlglot import exp
+
     states = {
         f"{demand}{i}": AggregateState(
             "min" if STRICTER.get(demand) == "min" else "max", part, "float"
@@ -138,6 +162,7 @@ def watch_demands(
         for i, part in enumerate(dict.fromkeys(parts[demand]))
     }
     exact = [part for demand in ("k", "l", "t") for part in dict.fromkeys(parts[demand])]
+    # Only noise keeps whoever asks for nothing else; a k, l or t of all is something else.
     if not {"k", "l", "t"} & set(floors):
         for i, part in enumerate(dict.fromkeys(parts["epsilon"])):
             silent = [one.copy().is_(exp.null()) for one in exact]
@@ -146,8 +171,7 @@ def watch_demands(
             states[f"noise{i}"] = AggregateState(
                 "max", exp.Case().when(alone, one).else_(none), "integer"
             )
-    counted = (*request.states, *(s for s in states.values() if s not in request.states))
-    return replace(request, source=source, states=counted), DemandWatch(states, floors)
+    return states
 
 
 def _read(

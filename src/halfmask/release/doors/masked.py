@@ -57,8 +57,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.engines.staging import StagedRows
-    from halfmask.models.verdict import Model
+    from halfmask.models.verdict import Model, Verdict
     from halfmask.release.candidate import MaskedCandidate
+    from halfmask.release.demands import DemandsStatement
+    from halfmask.release.doors.responses import ResponseClaim
     from halfmask.release.doors.stored_rows import MaskedRows
     from halfmask.table.files.rows import Incoming
     from halfmask.table.table import Table
@@ -211,47 +213,114 @@ def seal_masked(
         PrivacyError: no row would leave, or a later step undid what an earlier one claims.
         InternalError: a promise is broken, or a column would leave that must not.
     """
-    table, rows, source = candidate.table, candidate.rows, candidate.source
+    rows, source = candidate.rows, candidate.source
     if not len(rows):
         raise PrivacyError("No row would leave: mask less.")
     claimed = [c for c in candidate.claims if isinstance(c, PseudonymClaim)]
     tokens = [c.column for c in claimed]
     if len(source) != len(rows) or len(np.unique(source)) != len(source):
         raise InternalError("The masked rows are not those of the table.")
-    held = _with_private_columns(table, rows, source)
-    if any(model.population is not None for model in candidate.models):
+    held = _with_private_columns(candidate.table, rows, source)
+    leaving = [n for n in rows.arrow.column_names if n in names or n in tokens]
+    told = hold_responses(candidate, held)
+    found, ids, own = _check_promises(candidate, held, tokens, noisy=covers_all(told, leaving))
+    _check_claims(candidate, held, leaving, tokens, demanded=own is not None)
+    own, more_notes = settled_demands(own, told)
+    left = _publish_masked(candidate, leaving, elsewhere, tokens, told)
+    table = candidate.table if candidate.tuples is None else origin_of(candidate.tuples)
+    known = {**rows.schema.columns, **table.schema.columns}  # what steps added, and what was there
+    return MaskedRelease(
+        guarantee=SealedGuarantee(
+            verdicts=found,
+            models=tuple(candidate.models),
+            statement={
+                "kind": "masked",
+                "claimed": [m.name for m in candidate.models] + [c.words for c in candidate.claims],
+                "not_claimed": [*not_claimed(told, leaving), NOT_CLAIMED],
+                "measured": dict(candidate.measured),
+                **({"randomized": [receipt(c, table, left.rows) for c in told]} if told else {}),
+            },
+            demands=own,
+        ),
+        method="mask",
+        parameters=dict(candidate.parameters),
+        notes=order_notes(own, (*candidate.notes, *more_notes)),
+        suppressed=len(candidate.table) - len(rows),
+        risk=class_risk(held, np.arange(len(rows)), ids, ones(len(rows)))
+        if held.schema.quasi
+        else None,
+        blanked=tuple(n for n in leaving if _has_blanks(candidate.table, rows, source, n)),
+        shared=tuple(c for c in candidate.claims if isinstance(c, WildcardAnonymity)),
+        columns=left.columns,
+        schema=released_schema(
+            replace(table.schema, columns=known), left.columns, left.kinds, labels=False
+        ),
+        origin=table.origin,
+        given=left.given,
+        steps=tuple(candidate.steps),
+        tables=left.tables,
+        figures=tuple(candidate.figures),
+        vaults=tuple(c.vault for c in claimed if c.vault is not None),
+        _arrow=left.rows,
+        _aside=left.aside,
+        door=DOOR,
+    )
+
+
+def _check_promises(
+    candidate: MaskedCandidate, held: Table, tokens: Sequence[str], *, noisy: bool
+) -> tuple[tuple[Verdict, ...], Ints, DemandsStatement | None]:
+    """Check models and people's demands on the rows that leave; gives also the class of each.
+
+    Args:
+        candidate: the masked rows.
+        held: the same with whose they are and what these people demand.
+        tokens: the columns of pseudonyms.
+        noisy: whether all that leaves is told by chance.
+    """
+    models, choice = candidate.models, candidate.demands
+    if any(model.population is not None for model in models):
         raise PrivacyError(
             "A promise that compares with a population cannot be checked on masked rows: use "
             "anonymize."
         )
-    if any(model.original for model in candidate.models):
+    if any(model.original for model in models):
         raise PrivacyError(
             "A promise against the original table cannot be checked on masked rows: use anonymize."
         )
-    leaving = [n for n in rows.arrow.column_names if n in names or n in tokens]
-    told = hold_responses(candidate, held)
-    noisy = covers_all(told, leaving)
-    places = np.arange(len(rows))
+    places = np.arange(len(held))
     quasi = held.arrow.select(list(held.schema.quasi))
     none = Perturbation({}, quasi, {})
-    found, ids = recheck_models(candidate.models, quasi, held, places, none)
-    require_verdicts(found, expected=len(rows))
+    found, ids = recheck_models(models, quasi, held, places, none)
+    require_verdicts(found, expected=len(held))
     for token in tokens:  # each ties the rows together that share it
         columns = {n: one for n, one in held.schema.columns.items() if n != token}
         tied = held.with_schema(replace(held.schema, person=token, columns=columns))
         whose = tied.encode(token).codes
-        more, ids = recheck_models(candidate.models, quasi, tied, places, none, tied=whose)
+        more, ids = recheck_models(models, quasi, tied, places, none, tied=whose)
         require_tied(more)
-    own = enforce_demands(held, places, ids, candidate.models, candidate.demands, noisy=noisy)
-    true = with_true_values(table, held, source, candidate.models)
-    if candidate.models and not all(
-        v.holds for v in recheck_models(candidate.models, quasi, true, places, none)[0]
-    ):
+    own = enforce_demands(held, places, ids, models, choice, noisy=noisy)
+    # Noise of next to nothing would make many values of one, and so keep l and t on paper.
+    true = with_true_values(candidate.table, held, candidate.source, models)
+    if models and not all(v.holds for v in recheck_models(models, quasi, true, places, none)[0]):
         raise InternalError("A promise holds only because a step moved the values it speaks of.")
-    enforce_demands(true, places, ids, candidate.models, candidate.demands, noisy=noisy)
+    enforce_demands(true, places, ids, models, choice, noisy=noisy)
+    return tuple(found), ids, own
+
+
+def _check_claims(
+    candidate: MaskedCandidate,
+    held: Table,
+    leaving: Sequence[str],
+    tokens: Sequence[str],
+    *,
+    demanded: bool,
+) -> None:
+    """Hold the rows to what steps claim of their own, and let no other column leave."""
+    table, rows = candidate.table, candidate.rows
     for claim in candidate.claims:
         claim.hold(rows, candidate.tables, table)
-        if isinstance(claim, AnatomyClaim) and candidate.demands == "keep" and own is not None:
+        if isinstance(claim, AnatomyClaim) and candidate.demands == "keep" and demanded:
             what = "Bucketize" if isinstance(claim, BucketClaim) else "Anatomy"
             refuse_diversity(table, what, "anonymize")
     groups = [c.group for c in candidate.claims if isinstance(c, AnatomyClaim)]
@@ -263,63 +332,57 @@ def seal_masked(
         sorted(held.schema.quasi) != sorted(seen)
     ):
         raise InternalError("A column would leave that must not; nothing leaves.")
-    own, more_notes = settled_demands(own, told)
-    given, tables = _told_forms(table, source, tokens), dict(candidate.tables)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _LeavingRows:
+    """Masked rows as they leave.
+
+    Attributes:
+        rows: in an order that tells nothing; some of them, where an engine holds all.
+        tables: what leaves beside them.
+        columns: what became of each column.
+        kinds: the types of those that leave.
+        given: how they are written.
+        aside: where an engine holds the rows.
+    """
+
+    rows: pa.Table
+    tables: Mapping[str, pa.Table]
+    columns: tuple[ColumnChange, ...]
+    kinds: Mapping[str, pa.DataType]
+    given: Mapping[str, Incoming]
     aside: StagedRows | None = None
-    if candidate.tuples is None:
-        order = secret_order(len(rows))
-        if candidate.order is not None:
-            order = pa.array(np.random.default_rng(candidate.order).permutation(len(rows)))
-        published = pa.table({name: repack(rows.arrow[name].take(order)) for name in leaving})
-        if len(rows) < len(table):
-            fixed = {*tokens, *(claim.column for claim in told)}
-            values = [name for name in table.arrow.column_names if name not in fixed]
-            published, given = types_of_rows(published, table, values, given)
-            for name, beside in tables.items():
-                tables[name], given = types_of_rows(beside, table, [name], given)
-        changes = _changes(candidate, published, tokens)
-        held_types = dict(zip(published.column_names, published.schema.types, strict=True))
-    else:
+
+
+def _publish_masked(
+    candidate: MaskedCandidate,
+    leaving: Sequence[str],
+    elsewhere: Sequence[str],
+    tokens: Sequence[str],
+    told: Sequence[ResponseClaim],
+) -> _LeavingRows:
+    """The rows that were checked, as they leave."""
+    table, rows = candidate.table, candidate.rows
+    given, tables = _told_forms(table, candidate.source, tokens), dict(candidate.tables)
+    if candidate.tuples is not None:
         written = write_masked(candidate, _in_order(candidate, leaving, elsewhere))
-        aside, published = written.aside, written.sample
         changes = _changes(candidate, rows.arrow.select(leaving), tokens, written)
-        held_types = {n: rows.arrow.schema.field(n).type for n in leaving} | dict(written.kinds)
-        table = origin_of(candidate.tuples)
-    known = {**rows.schema.columns, **table.schema.columns}  # what steps added, and what was there
-    return MaskedRelease(
-        guarantee=SealedGuarantee(
-            verdicts=tuple(found),
-            models=tuple(candidate.models),
-            statement={
-                "kind": "masked",
-                "claimed": [m.name for m in candidate.models] + [c.words for c in candidate.claims],
-                "not_claimed": [*not_claimed(told, leaving), NOT_CLAIMED],
-                "measured": dict(candidate.measured),
-                **({"randomized": [receipt(c, table, published) for c in told]} if told else {}),
-            },
-            demands=own,
-        ),
-        method="mask",
-        parameters=dict(candidate.parameters),
-        notes=order_notes(own, (*candidate.notes, *more_notes)),
-        suppressed=len(candidate.table) - len(rows),
-        risk=class_risk(held, places, ids, ones(len(rows))) if held.schema.quasi else None,
-        blanked=tuple(n for n in leaving if _has_blanks(candidate.table, rows, source, n)),
-        shared=tuple(c for c in candidate.claims if isinstance(c, WildcardAnonymity)),
-        columns=tuple(changes),
-        schema=released_schema(
-            replace(table.schema, columns=known), changes, held_types, labels=False
-        ),
-        origin=table.origin,
-        given=given,
-        steps=tuple(candidate.steps),
-        tables=tables,
-        figures=tuple(candidate.figures),
-        vaults=tuple(c.vault for c in claimed if c.vault is not None),
-        _arrow=published,
-        _aside=aside,
-        door=DOOR,
-    )
+        kinds = {n: rows.arrow.schema.field(n).type for n in leaving} | dict(written.kinds)
+        return _LeavingRows(written.sample, tables, changes, kinds, given, written.aside)
+    order = secret_order(len(rows))
+    if candidate.order is not None:
+        order = pa.array(np.random.default_rng(candidate.order).permutation(len(rows)))
+    published = pa.table({name: repack(rows.arrow[name].take(order)) for name in leaving})
+    if len(rows) < len(table):  # a type that only a row which stays asks for would tell of it
+        fixed = {*tokens, *(claim.column for claim in told)}
+        values = [name for name in table.arrow.column_names if name not in fixed]
+        published, given = types_of_rows(published, table, values, given)
+        for name, beside in tables.items():
+            tables[name], given = types_of_rows(beside, table, [name], given)
+    changes = _changes(candidate, published, tokens)
+    kinds = dict(zip(published.column_names, published.schema.types, strict=True))
+    return _LeavingRows(published, tables, changes, kinds, given)
 
 
 def _in_order(
@@ -404,7 +467,7 @@ def _changes(
     published: pa.Table,
     tokens: Sequence[str],
     written: MaskedRows | None = None,
-) -> list[ColumnChange]:
+) -> tuple[ColumnChange, ...]:
     """What became of each column, and which are new; ``written`` knows those that nobody read."""
     table, names = candidate.table, published.column_names
     if candidate.tuples is not None:
@@ -439,7 +502,7 @@ def _changes(
                 after=after,
             )
         )
-    return out
+    return tuple(out)
 
 
 def _unread(written: MaskedRows | None, name: str) -> int | None:

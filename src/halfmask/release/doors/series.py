@@ -299,72 +299,35 @@ def seal_series(candidate: SeriesCandidate, names: Sequence[str]) -> SeriesRelea
         InternalError: a promise is not kept, or somebody's signature changed; nothing leaves.
         LedgerError: another release was noted meanwhile.
     """
-    table, step, column = candidate.table, candidate.step, candidate.invariance.column
-    if set(names) != {*table.schema.quasi, column}:
+    table, partition = candidate.table, candidate.partition
+    if set(names) != {*table.schema.quasi, candidate.invariance.column}:
         raise InternalError("A release of a series holds quasi-identifiers and one column.")
     kept = np.arange(len(table))
-    if (
-        step.shape != (len(table),)
-        or not len(kept)
-        or not (0 <= step.min() <= step.max() < len(candidate.partition))
-    ):
-        raise InternalError("The candidate's classes do not match the table's rows.")
-    quasi = candidate.partition.published(table, step)
-    require_cover(candidate.partition, table, quasi, step)
-    require_own_values(candidate.partition, table, quasi, kept, candidate.models)
-    floor = candidate.invariance.m
-    require_round_bounds(candidate.partition, table, quasi, kept, candidate.models, floor=floor)
-    require_shared_values(table, quasi, kept, candidate.models, floor)
-    ids, values = _members(candidate, kept)
-    signatures = _signatures(ids, values, candidate.invariance.m)
-    found, groups = recheck_models(candidate.models, quasi, table, kept, candidate.partition)
+    quasi, signatures = _check_series(candidate, kept)
+    found, groups = recheck_models(candidate.models, quasi, table, kept, partition)
     require_verdicts(found, expected=len(kept))
     own = enforce_demands(table, kept, groups, candidate.models, candidate.demands)
     rows = _rows(candidate, names, quasi, kept)
-    losses = {
-        name: column_loss(candidate.partition, table, step, name)
-        for name in candidate.partition.columns
-    }
+    losses = {n: column_loss(partition, table, candidate.step, n) for n in partition.columns}
     weights = {name: table.schema.columns[name].weight for name in losses}
     everybody = len(table) + candidate.left_out
     whole = {n: (one * len(table) + candidate.left_out) / everybody for n, one in losses.items()}
-    columns = column_changes(table, rows, candidate.partition, step, whole)
+    columns = column_changes(table, rows, partition, candidate.step, whole)
     given = table.given
     if candidate.left_out:
         rows, given = types_of_rows(rows, table, kept_columns(columns))
     kinds = dict(zip(rows.column_names, rows.schema.types, strict=True))
     number = _note(candidate, kept, signatures, digest_of(rows))
-    fake = len(candidate.counterfeits[0])
     sizes = np.bincount(_labels_of(candidate)).astype(np.int64)
-    notes = (
-        f"This is release {number} of a series: everybody in it hides among the same values as in "
-        "all releases before.",
-        f"{fake:,} of the {len(rows):,} rows are counterfeits, which stand for nobody: counts are "
-        "higher by as many."
-        if fake
-        else "No row is a counterfeit: each stands for a person.",
-        *candidate.notes,
-    )
-    verdict = Verdict(
-        candidate.invariance.name,
-        holds=True,
-        required=candidate.invariance.m,
-        achieved=min(map(len, signatures)),
-        failing_classes=0,
-        failing_rows=0,
-        classes=len(signatures),
-        rows=len(rows),
-        column=column,
-    )
     return SeriesRelease(
         guarantee=SealedGuarantee(
-            verdicts=(verdict, *found),
+            verdicts=(_verdict(candidate, signatures, len(rows)), *found),
             models=(candidate.invariance, *candidate.models),
             demands=own,
         ),
         method="m-invariance",
         parameters=dict(candidate.parameters),
-        notes=order_notes(own, notes),
+        notes=order_notes(own, _notes(candidate, number, len(rows))),
         loss=table_loss(whole, weights),
         suppressed=candidate.left_out,
         classes=ClassSizes.of(sizes[sizes > 0]),
@@ -374,9 +337,62 @@ def seal_series(candidate: SeriesCandidate, names: Sequence[str]) -> SeriesRelea
         origin=table.origin,
         given=given,
         number=number,
-        counterfeits=fake,
+        counterfeits=len(candidate.counterfeits[0]),
         _arrow=rows,
         door=DOOR,
+    )
+
+
+def _check_series(
+    candidate: SeriesCandidate, kept: NDArray[np.int64]
+) -> tuple[pa.Table, list[Signature]]:
+    """The labels that leave and the values of each class, after both were checked.
+
+    Raises:
+        InternalError: a label shows more than it may, or a class holds too few values.
+    """
+    table, step, partition = candidate.table, candidate.step, candidate.partition
+    models, floor = candidate.models, candidate.invariance.m
+    if (
+        step.shape != (len(table),)
+        or not len(kept)
+        or not (0 <= step.min() <= step.max() < len(partition))
+    ):
+        raise InternalError("The candidate's classes do not match the table's rows.")
+    quasi = partition.published(table, step)
+    require_cover(partition, table, quasi, step)
+    require_own_values(partition, table, quasi, kept, models)
+    require_round_bounds(partition, table, quasi, kept, models, floor=floor)
+    # Where all others of a class are counterfeits, its labels are one person's own values.
+    require_shared_values(table, quasi, kept, models, floor)
+    return quasi, _signatures(*_members(candidate, kept), floor)
+
+
+def _verdict(candidate: SeriesCandidate, signatures: list[Signature], rows: int) -> Verdict:
+    """What was found of the signatures of all classes."""
+    return Verdict(
+        candidate.invariance.name,
+        holds=True,
+        required=candidate.invariance.m,
+        achieved=min(map(len, signatures)),
+        failing_classes=0,
+        failing_rows=0,
+        classes=len(signatures),
+        rows=rows,
+        column=candidate.invariance.column,
+    )
+
+
+def _notes(candidate: SeriesCandidate, number: int, rows: int) -> tuple[str, ...]:
+    fake = len(candidate.counterfeits[0])
+    return (
+        f"This is release {number} of a series: everybody in it hides among the same values as in "
+        "all releases before.",
+        f"{fake:,} of the {rows:,} rows are counterfeits, which stand for nobody: counts are "
+        "higher by as many."
+        if fake
+        else "No row is a counterfeit: each stands for a person.",
+        *candidate.notes,
     )
 
 
