@@ -24,7 +24,6 @@ from halfmask.dp.bounds import (
 from halfmask.dp.budget import Approximate, Number, Pure, budget, exact_number, require_modest
 from halfmask.dp.domain import (
     Bins,
-    Domain,
     declared_domains,
     given_domains,
     given_impossible,

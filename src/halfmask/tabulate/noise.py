@@ -17,15 +17,16 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.dp.accountant import Accountant, SpendingScope, unit, whose_rows
-from halfmask.dp.budget import (
-    Approximate,
-    Concentrated,
-    Pure,
-    budget,
+from halfmask.dp.budget import Approximate, Concentrated, Pure, budget, require_modest
+from halfmask.dp.continual import ContinualCount, CountSeries
+from halfmask.dp.domain import (
+    Bins,
+    Values,
+    declared_domains,
+    given_domains,
     public_domains,
     require_fitting,
 )
-from halfmask.dp.domain import declared_domains, given_domains
 from halfmask.dp.ledger import table_identity
 from halfmask.dp.personal import ignored_words, levels_in_force, require_quiet
 from halfmask.dp.views import guarded_rows
