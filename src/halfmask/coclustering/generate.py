@@ -1,20 +1,4 @@
-"""Groups of rows of a wanted size: merge those that are too small, split those that are large.
-
-The levels of a merge hierarchy reach only a few sizes; below a level any size is reached by
-splitting a group on the part that explains most of it, as long as both halves are large enough.
-
-A grid with two variables as a picture: each cell's part of the mutual information.
-
-Red cells hold more observations than if the variables were independent, blue ones fewer, white ones
-as many. Sides are as wide as the share of observations in their part.
-
-A generator of rows: a mixture of groups of people, each column drawn for itself.
-
-Definition: P(v | u, X) is proportional to (n_v / N_p(v)) (N_u,p(v) / N_u) over the parts v of a
-    column X; p(v) is the group of parts that holds v and u a group of rows. Only these counts
-    are kept: the rows are not needed to draw.
-Source: Benkhelif, "Publication de données personnelles respectueuse de la vie privée", 2018, 3.4.
-"""
+"""What is made of a grid: groups of a wanted size, its picture, and a generator of rows."""
 
 from __future__ import annotations
 
@@ -46,6 +30,9 @@ def split_large(
     groups: NDArray[np.int32], matrix: NDArray[np.int32], least: int, deadline: float = math.inf
 ) -> NDArray[np.int32]:
     """Split groups again and again so that none could be split into two of ``least`` rows.
+
+    The levels of a merge hierarchy reach only a few sizes; below a level any size is reached by
+    splitting a group on the part that explains most of it.
 
     Args:
         groups: the group of each row.
@@ -144,6 +131,10 @@ _LEGEND = "red: meet more often than if independent; blue: less often; white: as
 def heat_map(grid: Grid) -> str:
     """The grid as SVG text; a cell's count and its part's values show under the pointer.
 
+    A cell shows its part of the mutual information: red ones hold more observations than if the
+    variables were independent, blue ones fewer, white ones as many. Sides are as wide as the share
+    of observations in their part.
+
     Raises:
         InputError: the grid does not have two variables.
     """
@@ -223,7 +214,13 @@ Mode = Literal["draw", "quota"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockGenerator:
-    """What is needed to draw rows, and nothing else.
+    """What is needed to draw rows, and nothing else: a mixture of groups of people.
+
+    Definition: P(v | u, X) is proportional to (n_v / N_p(v)) (N_u,p(v) / N_u) over the parts v of a
+        column X; p(v) is the group of parts that holds v and u a group of rows. Only these counts
+        are kept: the rows are not needed to draw.
+    Source: Benkhelif, "Publication de données personnelles respectueuse de la vie privée", 2018,
+        3.4.
 
     Attributes:
         sizes: how many rows each group holds.

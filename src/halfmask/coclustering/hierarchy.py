@@ -1,13 +1,4 @@
-"""The path of best merges from a grid down to one cell, and the grids along it.
-
-The hierarchy of merges above a grid, down to one cell, with the information kept at each level.
-
-Definition: information rate = (cost(level) - cost(null)) / (cost(grid) - cost(null)); 1 at the
-    grid, 0 at the null grid, at times a little below 0 on the way.
-Source: Boullé, "Data grid models", 2011; Benkhelif, 2018, section 3.2.4.
-
-A coarser grid: to a number of parts or cells, to a share of information, or to a least size.
-"""
+"""Coarser grids: the path of best merges from a grid down to one cell, and the grids along it."""
 
 from __future__ import annotations
 
@@ -141,7 +132,11 @@ def by_appearance(side: NDArray[np.int32]) -> NDArray[np.int32]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MergeHierarchy:
-    """All grids from the given one down to one cell.
+    """All grids from the given one down to one cell, with the information kept at each level.
+
+    Definition: information rate = (cost(level) - cost(null)) / (cost(grid) - cost(null)); 1 at the
+        grid, 0 at the null grid, at times a little below 0 on the way.
+    Source: Boullé, "Data grid models", 2011; Benkhelif, 2018, section 3.2.4.
 
     Attributes:
         grid: the finest grid.

@@ -1,20 +1,9 @@
-"""Code lengths that the criterion is made of, in natural logarithms.
+"""What is co-clustered: counted tuples of variables, samples of them, and their code lengths.
 
 Definition: log B(V, J) with B(V, J) = sum of S2(V, i) for i = 1..J, S2 = Stirling numbers of the
     second kind; L(n) = log 2.86511 + log 2 * log2*(n), log2*(n) = log2 n + log2 log2 n + ...
 Source: Boullé, "Data grid models for preparation and modeling in supervised learning", 2011;
     Rissanen, "A universal prior for integers", 1983.
-
-What is co-clustered: counted tuples of several variables; empty cells take no memory.
-
-How many values, or owners of values, the parts of one variable hold while parts are joined.
-
-Very many values: search on a sample of them, place the others, then move all of them.
-
-The scheme: so many values of the largest categorical variable are drawn that about ``ROOM``
-observations are about them, ``FEWEST`` to ``MOST`` of them; the search runs on these observations,
-every other value joins the part it fits best, and the whole is improved by moves and merges. The
-cost that is reported is that of all observations.
 """
 
 from __future__ import annotations
@@ -251,6 +240,9 @@ class PartSizes:
         return np.bincount(part, minlength=count)
 
 
+# Very many values: so many of the largest categorical variable are drawn that about ROOM
+# observations are about them. The search runs on these; every other value joins the part it fits
+# best, and the whole is improved by moves and merges, at the cost of all observations.
 ROOM = 300_000
 FEWEST, MOST = 3_000, 60_000
 

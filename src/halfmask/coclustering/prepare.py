@@ -1,19 +1,4 @@
-"""Where a numeric column is cut: equal frequency, equal width, or best against other columns.
-
-The values of a column as numbers to cut, and the bounds between them as text.
-
-From a table to (person, part of a column) pairs: the two variables that are co-clustered.
-
-Definition: one observation per row and column; a part is a value of a nominal column or an interval
-    of a numeric one; the missing value is a part of its own.
-Source: Benkhelif, "Publication de données personnelles respectueuse de la vie privée", 2018, ch. 3.
-
-Co-cluster the columns of a table, with numbers cut evenly or where it helps most.
-
-With ``"modl"`` the rows are co-clustered with numbers cut at quantiles; then every numeric column
-is cut anew at the least MODL cost against the groups of rows, and the rows are co-clustered again,
-as long as the grid's level rises.
-"""
+"""From a table to what is co-clustered: columns cut into parts, rows as pairs (row, part)."""
 
 from __future__ import annotations
 
@@ -283,6 +268,11 @@ class ColumnParts:
 class MeltedTable:
     """A table as observations of (row, part of a column).
 
+    Definition: one observation per row and column; a part is a value of a nominal column or an
+        interval of a numeric one; the missing value is a part of its own.
+    Source: Benkhelif, "Publication de données personnelles respectueuse de la vie privée", 2018,
+        ch. 3.
+
     Attributes:
         columns: the columns' parts, in order.
         observations: the two variables ``row`` and ``part``.
@@ -470,6 +460,10 @@ def cocluster_columns(
     time_limit: float | None = None,
 ) -> tuple[MeltedTable, Grid]:
     """Melt columns into (row, part), and the grid that was found.
+
+    With ``"modl"`` the rows are co-clustered with numbers cut at quantiles; then every numeric
+    column is cut anew at the least MODL cost against the groups of rows, and the rows are
+    co-clustered again, as long as the grid's level rises.
 
     Args:
         table: the rows.

@@ -1,25 +1,6 @@
-"""What a group of rows publishes: Algorithm 1 of the hybrid k-anonymity, and the mode.
+"""What groups of rows publish, and hierarchies that nobody has to draw.
 
-Definition: take the groups of parts that a group of rows meets most, until every column has a part;
-    the parts taken are the column's published set.
-Source: Benkhelif, "Publication de données personnelles respectueuse de la vie privée", 2018, 4.4.
-
-One tree per column from the merges of a co-clustering of (row, part of a column).
-
-Definition: walk the levels from the finest grid to one cell; whenever parts of a column newly fall
-    into the same group, one node joins them.
-Source: Benkhelif, "Publication de données personnelles respectueuse de la vie privée", 2018, 4.3.
-
-Hierarchies that nobody has to draw: found from how the columns of a table go together.
-
-Whether columns tell more of each other than chance does.
-
-Definition: the mutual information of two columns against that of the same columns shuffled. That of
-    shuffled columns follows a scaled chi-square law, whose scale and degrees come from their mean
-    and variance; columns depend on each other where the chance of as much is below one in a
-    thousand, over all pairs that were tried.
-Source: Agresti, "Categorical data analysis", 2013, ch. 3; own: the law fitted to shuffled columns,
-    since many values with few rows each have another one than the tables print.
+Both are read from how the columns of a table go together.
 """
 
 from __future__ import annotations
@@ -81,6 +62,11 @@ def chosen_parts(
     link: LinkRule = "count",
 ) -> NDArray[np.bool_]:
     """(groups of rows, parts) the parts that each group of rows publishes.
+
+    Definition: take the groups of parts that a group of rows meets most, until every column has a
+        part; the parts taken are the column's published set (Algorithm 1, hybrid k-anonymity).
+    Source: Benkhelif, "Publication de données personnelles respectueuse de la vie privée", 2018,
+        4.4.
 
     Args:
         met: (groups of rows, groups of parts) how often they meet.
@@ -206,7 +192,13 @@ def group_label(column: ColumnParts, parts: NDArray[np.int64], counts: NDArray[n
 
 
 def column_trees(levels: MergeHierarchy, melted: MeltedTable) -> dict[str, ColumnTree]:
-    """The tree of each column, as the merges of the grid give it."""
+    """The tree of each column, as the merges of the grid give it.
+
+    Definition: walk the levels from the finest grid to one cell; whenever parts of a column newly
+        fall into the same group, one node joins them.
+    Source: Benkhelif, "Publication de données personnelles respectueuse de la vie privée", 2018,
+        4.3.
+    """
     side = levels.grid.side("part")
     group = levels.grid.partition[side].copy()
     found: dict[str, list[NDArray[np.int32]]] = {}
@@ -430,6 +422,13 @@ CHANCE = 1e-3
 
 def dependent_columns(codes: Mapping[str, NDArray[np.int32]], *, seed: int = 0) -> set[str]:
     """The columns that depend on at least one of the others.
+
+    Definition: the mutual information of two columns against that of the same columns shuffled.
+        That of shuffled columns follows a scaled chi-square law, whose scale and degrees come from
+        their mean and variance; columns depend on each other where the chance of as much is below
+        one in a thousand, over all pairs that were tried.
+    Source: Agresti, "Categorical data analysis", 2013, ch. 3; own: the law fitted to shuffled
+        columns, since many values with few rows each have another one than the tables print.
 
     Example:
         >>> half = np.repeat([0, 1], 200)
