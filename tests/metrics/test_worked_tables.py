@@ -15,11 +15,11 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
-from full_domain import recoded
+from full_domain import identity, recoded
 
 import halfmask as hm
 from halfmask.metrics import partition
-from halfmask.metrics.discrimination.release_rates import identity_rate, meaning_of, original_blocks
+from halfmask.metrics.discrimination.release_rates import meaning_of, original_blocks
 from halfmask.metrics.risk.disclosure import disclosure
 from halfmask.metrics.space import space_of
 from halfmask.table.classes import classes_of
@@ -157,5 +157,5 @@ def test_adult_under_l_and_t(adult_table, run):
     released, *found = recoded(rows, keys, levels, keeps, target)
     assert found == [suppressed, classes]
     for name, id_rate, rate in zip(keys, ids, rates, strict=True):
-        assert identity_rate(rows, released, name).rate == close(id_rate)
+        assert identity(rows, released, name) == close(id_rate)
         assert hm.discrimination_rate(released, target, name) == close(rate)

@@ -10,7 +10,7 @@ import pytest
 import halfmask as hm
 from halfmask.assessment.comparison import COMPARED, Comparison, PeopleFound
 from halfmask.assessment.measure import list_findings
-from halfmask.metrics.estimate import Estimate, exact, failed_estimate
+from halfmask.metrics.estimate import Estimate, exact_estimate, failed_estimate
 from halfmask.metrics.risk.differencing import Differencing
 from halfmask.metrics.risk.disclosure import Attribution, Disclosure
 from halfmask.metrics.risk.inference import Membership
@@ -263,11 +263,15 @@ def attacked(**more):
         "disclosures": ((before, disclosed(0.25, 0.5, 0.125)),),
         "linkage": linked(),
         "membership": Membership(
-            Estimate(0.6, 0.5, 0.7, 20), exact(0.1, 20), Attribution(0.2, 0.3, 0.1)
+            Estimate(0.6, 0.5, 0.7, 20), exact_estimate(0.1, 20), Attribution(0.2, 0.3, 0.1)
         ),
-        "minimality": exact(0.4, 10),
+        "minimality": exact_estimate(0.4, 10),
         "differencing": Differencing(
-            2, 1, exact(0.02, 10), exact(0.01, 10), (("ill", exact(0.03, 10)),)
+            2,
+            1,
+            exact_estimate(0.02, 10),
+            exact_estimate(0.01, 10),
+            (("ill", exact_estimate(0.03, 10)),),
         ),
     }
     found = Comparison(figures | more, 0.09, ())
@@ -280,9 +284,18 @@ def disclosed(homogeneity, background, skewness):
 
 def linked(distance=None):
     bands = Bands(1.0, 0.0, 9, 4, 7, 2, 0, 0)
-    found = distance or exact(0.5, 10)
+    found = distance or exact_estimate(0.5, 10)
     near = failed_estimate("why")
-    return Linkage(found, near, exact(0.25, 10), near, exact(0.125, 10), bands, (), baseline=0.1)
+    return Linkage(
+        found,
+        near,
+        exact_estimate(0.25, 10),
+        near,
+        exact_estimate(0.125, 10),
+        bands,
+        (),
+        baseline=0.1,
+    )
 
 
 def figures_of(found):

@@ -26,3 +26,9 @@ def recoded(rows, keys, levels, keeps, target, star="*"):
     starred = {name: np.where(gone, star, values).tolist() for name, values in columns.items()}
     starred[target] = rows.arrow[target].to_pylist()
     return hm.read(pa.table(starred), schema={}), int(gone.sum()), int(kept.sum())
+
+
+def identity(original, released, column, **options):
+    """How far a released column gives the original one away; rows stand in the same order."""
+    both = pa.table({"own": original.arrow[column], "label": released.arrow[column]})
+    return hm.discrimination_rate(hm.read(both, schema={}), "own", "label", **options)

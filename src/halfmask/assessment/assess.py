@@ -19,15 +19,19 @@ from halfmask.errors import InputError
 from halfmask.metrics.discrimination.column_sets import rank_tuples
 from halfmask.metrics.discrimination.rate import inflation
 from halfmask.metrics.discrimination.release_rates import meaning_of, original_blocks
-from halfmask.metrics.estimate import exact
+from halfmask.metrics.estimate import exact_estimate
 from halfmask.metrics.risk.attack import LIMIT, AttackOutcome, judge_attack
-from halfmask.metrics.risk.column_sets import ColumnSet, column_sets, special_uniques
+from halfmask.metrics.risk.column_sets import (
+    ColumnSet,
+    affordable_size,
+    column_sets,
+    special_uniques,
+)
 from halfmask.metrics.risk.disclosure import disclosure
 from halfmask.metrics.risk.individual import rarity, survey_risk
 from halfmask.metrics.risk.inference import by_class, measure_intrusion
 from halfmask.metrics.risk.reidentification import reidentification, with_recorded_risk
 from halfmask.metrics.risk.uniqueness import uniqueness
-from halfmask.metrics.walk import affordable_size
 from halfmask.models.verdict import require_whole
 from halfmask.release.document import level_words
 from halfmask.release.record import recorded_risk
@@ -343,12 +347,12 @@ def _unequal_weights(survey: SurveyRisk | None) -> tuple[str, ...]:
 def table_criteria(case: AssessmentCase) -> tuple[AttackOutcome, ...]:
     """The three criteria for a table that would be published as it stands."""
     rows, people, limit = int(case.classes.rows.sum()), case.places, case.options.limit
-    nothing = exact(0.0, rows)
+    nothing = exact_estimate(0.0, rows)
     out = [
         judge_attack(
             "singling out",
             "The attacker looks for a combination of quasi-identifiers that fits one person only.",
-            exact(case.alone / rows, rows),
+            exact_estimate(case.alone / rows, rows),
             None,
             nothing,
             limit=limit,
@@ -357,9 +361,9 @@ def table_criteria(case: AssessmentCase) -> tuple[AttackOutcome, ...]:
             "linkability",
             "The attacker has a file with names and the same quasi-identifiers, and joins each "
             "person to a row that fits.",
-            exact(case.risk.marketer, people),
+            exact_estimate(case.risk.marketer, people),
             None,
-            exact(1 / people, people),
+            exact_estimate(1 / people, people),
             limit=limit,
         ),
     ]
@@ -368,9 +372,9 @@ def table_criteria(case: AssessmentCase) -> tuple[AttackOutcome, ...]:
             "inference",
             f"The attacker knows the quasi-identifiers of a person and guesses {one.column} "
             "as the likeliest value among the rows that fit.",
-            exact(one.best_guess, rows),
+            exact_estimate(one.best_guess, rows),
             None,
-            exact(one.prior_guess, rows),
+            exact_estimate(one.prior_guess, rows),
             limit=limit,
             column=one.column,
         )

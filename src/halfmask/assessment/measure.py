@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from halfmask.errors import ParameterError
-from halfmask.metrics.estimate import Estimate, exact
+from halfmask.metrics.estimate import Estimate, exact_estimate
 from halfmask.release.document import versions
 from halfmask.release.files import private_file, write_report
 from halfmask.table.document import Result, document_field, plain_value
@@ -210,7 +210,7 @@ def list_findings(measures: Sequence[Measure], found: MeasureResults) -> tuple[F
 
 def known_figure(value: float | None, n: int = 0) -> Estimate | None:
     """A figure that was counted on all rows; None where it is not known."""
-    return None if value is None else exact(value, n)
+    return None if value is None else exact_estimate(value, n)
 
 
 def _values(value: Any, parts: tuple[str, ...]) -> Any:

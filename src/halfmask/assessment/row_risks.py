@@ -18,11 +18,10 @@ from halfmask.engines.counting.tuples import count_tuples, one_row_each
 from halfmask.engines.read import as_table, is_typed
 from halfmask.engines.staging import join_figures
 from halfmask.errors import ParameterError, SchemaError
-from halfmask.metrics.risk.column_sets import special_uniques
+from halfmask.metrics.risk.column_sets import affordable_size, special_uniques
 from halfmask.metrics.risk.individual import class_chances, household_risks, individual_risks
 from halfmask.metrics.risk.inference import by_class, dis_scores
 from halfmask.metrics.risk.reidentification import prosecutor_risks as prosecutor_risks
-from halfmask.metrics.walk import affordable_size
 from halfmask.models.verdict import require_whole
 from halfmask.release.files import private_file, write_batches, write_table
 from halfmask.table.tuples import all_ones, ones, picked, rows_in
@@ -206,7 +205,7 @@ def row_risks(
         homes = held.table.encode(household).codes
         found["household"] = household_risks(chances, homes, held.counts)
     stays = None if held.source is None else held
-    return RowRisks(people, prosecutor, special.scores, special.smallest(), **found, held=stays)
+    return RowRisks(people, prosecutor, special.scores, special.smallest, **found, held=stays)
 
 
 def _counted(table: Table, household: str | None, weights: str | None) -> Tuples:

@@ -49,7 +49,7 @@ class CellMetric(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Grouping:
+class PublishedClasses:
     """What a metric of whole classes sees.
 
     Attributes:
@@ -79,7 +79,7 @@ class ClassMetric(Protocol):
 
     name: ClassVar[str]
 
-    def value(self, grouping: Grouping) -> float:
+    def value(self, grouping: PublishedClasses) -> float:
         """Return the metric of a grouping."""
         ...
 
@@ -212,7 +212,7 @@ class Discernibility:
     name: ClassVar[str] = "discernibility"
     reads_labels: ClassVar[bool] = False
 
-    def value(self, grouping: Grouping) -> float:
+    def value(self, grouping: PublishedClasses) -> float:
         """Return the metric of a grouping."""
         alike = int(grouping.rows @ grouping.rows) + grouping.suppressed * grouping.total
         return alike / grouping.total**2
@@ -238,7 +238,7 @@ class AverageClassSize:
     name: ClassVar[str] = "average-class-size"
     reads_labels: ClassVar[bool] = False
 
-    def value(self, grouping: Grouping) -> float:
+    def value(self, grouping: PublishedClasses) -> float:
         """Return the metric of a grouping."""
         return grouping.total / (len(grouping.rows) + (grouping.suppressed > 0))
 
@@ -264,7 +264,7 @@ class Ambiguity:
 
     name: ClassVar[str] = "ambiguity"
 
-    def value(self, grouping: Grouping) -> float:
+    def value(self, grouping: PublishedClasses) -> float:
         """Return the metric of a grouping."""
         covered = np.exp(grouping.log_leaves - grouping.log_all_leaves)
         return float(grouping.rows @ covered + grouping.suppressed) / grouping.total
@@ -286,7 +286,7 @@ class KullbackLeibler:
 
     name: ClassVar[str] = "kl"
 
-    def value(self, grouping: Grouping) -> float:
+    def value(self, grouping: PublishedClasses) -> float:
         """Return the metric of a grouping."""
         total = grouping.total
         original = grouping.tuples / total

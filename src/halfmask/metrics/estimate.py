@@ -32,7 +32,7 @@ class Estimate(Result):
     reason: str = ""
 
 
-def exact(value: float, n: int, reason: str = "") -> Estimate:
+def exact_estimate(value: float, n: int, reason: str = "") -> Estimate:
     """A figure that was counted on all rows."""
     return Estimate(float(value), float(value), float(value), n, reason=reason)
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import halfmask as hm
-from halfmask.metrics.estimate import Estimate, exact, excess, mean_estimate, proportion
+from halfmask.metrics.estimate import Estimate, exact_estimate, excess, mean_estimate, proportion
 from halfmask.metrics.risk.attack import decide, judge_attack, targets
 from halfmask.metrics.risk.inference import inference, membership
 from halfmask.metrics.risk.linkability import linkability
@@ -34,14 +34,14 @@ def test_the_interval_of_the_risk_covers_the_truth(attack, control):
 
 
 def test_the_risk_by_hand():
-    found = excess(exact(0.4, 10), exact(0.2, 10))
+    found = excess(exact_estimate(0.4, 10), exact_estimate(0.2, 10))
     assert (found.value, found.low, found.high) == pytest.approx((0.25, 0.25, 0.25))
     # Square and add: 0.3 - hypot(0.1, 0.05) and 0.3 + hypot(0.2, 0.1), divided by 0.8.
     one, two = Estimate(0.5, 0.4, 0.7, 10), Estimate(0.2, 0.1, 0.25, 10)
     found = excess(one, two)
     assert found.low == pytest.approx((0.3 - np.hypot(0.1, 0.05)) / 0.8)
     assert found.high == pytest.approx((0.3 + np.hypot(0.2, 0.1)) / 0.8)
-    assert excess(exact(0.1, 10), exact(0.2, 10)).value == 0
+    assert excess(exact_estimate(0.1, 10), exact_estimate(0.2, 10)).value == 0
 
 
 def test_means_have_the_interval_of_student():
@@ -63,9 +63,14 @@ def test_a_criterion_is_decided_by_its_whole_interval(low, high, outcome):
 
 
 def test_a_control_takes_the_place_of_guessing():
-    found = judge_attack("x", "y", exact(0.5, 9), exact(0.4, 9), exact(0.0, 9))
+    found = judge_attack(
+        "x", "y", exact_estimate(0.5, 9), exact_estimate(0.4, 9), exact_estimate(0.0, 9)
+    )
     assert found.risk.value == pytest.approx(0.1 / 0.6)
-    assert judge_attack("x", "y", exact(0.5, 9), None, exact(0.0, 9)).risk.value == 0.5
+    assert (
+        judge_attack("x", "y", exact_estimate(0.5, 9), None, exact_estimate(0.0, 9)).risk.value
+        == 0.5
+    )
 
 
 SCHEMA = {"a": "quasi", "b": "quasi", "c": "quasi", "s": "sensitive"}
@@ -239,7 +244,7 @@ def test_who_stands_twice_in_the_release_is_no_guess():
 
 def test_only_an_attack_that_is_surely_worse_than_guessing_is_called_so():
     # None of 300 matches is what guessing one row of 30,000 gives.
-    few = judge_attack("a", "b", proportion(0, 300), None, exact(1 / 30_000, 300))
+    few = judge_attack("a", "b", proportion(0, 300), None, exact_estimate(1 / 30_000, 300))
     assert not any("worse than guessing" in note for note in few.notes)
     many = judge_attack("a", "b", proportion(3, 300), None, proportion(60, 300))
     assert any("worse than guessing" in note for note in many.notes)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import halfmask as hm
-from halfmask.metrics.estimate import Estimate, exact, excess, mean_estimate, proportion
+from halfmask.metrics.estimate import Estimate, exact_estimate, excess, mean_estimate, proportion
 from halfmask.metrics.risk.disclosure import minimality
 from halfmask.metrics.risk.reidentification import reidentification
 from halfmask.metrics.sides import sides
@@ -42,9 +42,9 @@ def test_wilson_matches_scipy():
 def test_estimates_of_nothing_are_not_zero():
     assert proportion(0, 0).value is None
     assert mean_estimate([]).value is None
-    assert excess(proportion(1, 2), exact(1.0, 5)).value is None
-    assert excess(exact(0.5, 10), exact(0.0, 10)).value == 0.5
-    assert isinstance(excess(exact(0.2, 10), exact(0.4, 10)), Estimate)
+    assert excess(proportion(1, 2), exact_estimate(1.0, 5)).value is None
+    assert excess(exact_estimate(0.5, 10), exact_estimate(0.0, 10)).value == 0.5
+    assert isinstance(excess(exact_estimate(0.2, 10), exact_estimate(0.4, 10)), Estimate)
 
 
 def test_a_class_that_could_be_finer_tells_why_it_is_not():

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from halfmask.errors import ParameterError
-from halfmask.metrics.estimate import Estimate, exact, failed_estimate
+from halfmask.metrics.estimate import Estimate, exact_estimate, failed_estimate
 from halfmask.metrics.risk.uniqueness import ModelChoice, _estimated, _if_alone, uniqueness
 
 FIGURES = ("unique", "pitman", "zayatz", "snb", "poisson", "unique_if_alone")
@@ -127,17 +127,21 @@ def test_an_estimator_that_fails_on_most_resampled_tables_is_not_trusted():
     own = np.array([0, 50, 50])
 
     def once(frequencies, fraction):
-        return exact(0.5, 150) if (frequencies == own).all() else failed_estimate("no solution")
+        return (
+            exact_estimate(0.5, 150)
+            if (frequencies == own).all()
+            else failed_estimate("no solution")
+        )
 
     found = _estimated(own, 0.1, once)
     assert (found.value, found.trusted) == (0.5, False)
     assert "resampled" in found.reason
-    assert _estimated(own, 0.1, lambda *_: exact(0.5, 150)).trusted
+    assert _estimated(own, 0.1, lambda *_: exact_estimate(0.5, 150)).trusted
 
 
 def test_a_chance_is_at_most_one():
     unique = Estimate(0.5, 0.2, 0.6, 90)
     found = _if_alone(
-        ModelChoice("pitman", unique, "why", (0.5, 0.5), agree=True), exact(0.4, 90), 36
+        ModelChoice("pitman", unique, "why", (0.5, 0.5), agree=True), exact_estimate(0.4, 90), 36
     )
     assert (found.value, found.low, found.high, found.n) == (1, pytest.approx(0.5), 1, 36)

@@ -35,8 +35,9 @@ def test_special_uniques_of_table_3_5():
         5: {("age",), ("zip", "disease")},
         8: {("age",)},
     }
-    for row in range(9):
-        assert set(found.sets_of(row)) == expected.get(row, set())
+    assert dict(found.by_set) == Counter(one for sets in expected.values() for one in sets)
+    least = [min(map(len, expected.get(row, [()]))) for row in range(9)]
+    assert found.smallest.tolist() == least
     # A = 3, M = 3: a set of one column is worth 2 * 1, of two columns 1.
     assert found.scores.tolist() == [0, 4, 0, 3, 2, 3, 0, 0, 2]
     assert found.by_size == ((1, 6, 5), (2, 2, 0), (3, 0, 0))
@@ -60,11 +61,11 @@ def test_agrees_with_brute_force(data):
     rows = {name: data.draw(column) for name in names}
     table = hm.read(pa.table(rows), schema={})
     alone = brute(rows, names, 3)
-    found, held = special_uniques(Tuples.of(table), list(names), size=3), []
+    found, held = special_uniques(Tuples.of(table), list(names), size=3, top=14), []
     for row in range(n):
         unique = [set(c) for c, members in alone.items() if row in members]
         minimal = {tuple(sorted(c)) for c in unique if not any(o < c for o in unique)}
-        assert {tuple(sorted(one)) for one in found.sets_of(row)} == minimal
+        assert found.smallest[row] == min(map(len, minimal), default=0)
         # A = 4, M = 3: (4 - 1)(4 - 2) for one column, 4 - 2 for two, 1 for three.
         assert found.scores[row] == sum({1: 6, 2: 2, 3: 1}[len(one)] for one in minimal)
         held += [(row, one) for one in minimal]
@@ -81,7 +82,7 @@ def test_agrees_with_brute_force(data):
         worth = sum({1: 6, 2: 2, 3: 1}[len(chosen)] for chosen in mine)
         assert one.score == pytest.approx(worth / max(total, 1))
     by_set = Counter(chosen for _, chosen in held)
-    assert all(by_set[tuple(sorted(chosen))] == count for chosen, count in found.by_set)
+    assert {tuple(sorted(chosen)): count for chosen, count in found.by_set} == by_set
     sets = {one.columns: one for one in column_sets(Tuples.of(table), list(names), size=3)}
     assert set(sets) == set(alone)
     for chosen, one in sets.items():
@@ -111,7 +112,8 @@ def test_more_columns_than_a_word_has_bits():
     random = np.random.default_rng(6)
     rows = {f"c{i:03d}": random.integers(0, 4, 12).tolist() for i in range(130)}
     alone = brute(rows, list(rows), 2)
-    found = special_uniques(Tuples.of(hm.read(pa.table(rows), schema={})), size=2)
+    table = hm.read(pa.table(rows), schema={})
+    found, held = special_uniques(Tuples.of(table), size=2, top=10_000), Counter()
     for row in range(12):
         ones = {names for names, held in alone.items() if len(names) == 1 and row in held}
         pairs = {
@@ -119,5 +121,7 @@ def test_more_columns_than_a_word_has_bits():
             for names, held in alone.items()
             if len(names) == 2 and row in held and not {(n,) for n in names} & ones
         }
-        assert set(found.sets_of(row)) == ones | pairs
-        assert found.smallest()[row] == (1 if ones else 2)
+        held.update(ones | pairs)
+        assert found.scores[row] == 129 * len(ones) + len(pairs)  # A = 130, M = 2
+        assert found.smallest[row] == (1 if ones else 2)
+    assert dict(found.by_set) == held

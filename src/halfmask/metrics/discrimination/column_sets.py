@@ -19,9 +19,15 @@ import numpy as np
 from halfmask.engines.counting.tuples import count_tuples
 from halfmask.engines.read import as_table
 from halfmask.errors import InputError
-from halfmask.metrics.discrimination.columns import bind_columns, per_column, require_columns
+from halfmask.metrics.discrimination.columns import bind_partitions, per_column, require_measurable
 from halfmask.metrics.discrimination.rate import SAME, Kind, entropy_of, inflation, judge_rate
-from halfmask.metrics.walk import by_size, chosen_columns, extensions, narrow_counts, one_group
+from halfmask.metrics.risk.column_sets import (
+    by_size,
+    chosen_columns,
+    extensions,
+    narrow_counts,
+    one_group,
+)
 from halfmask.table.document import Result
 from halfmask.table.tuples import pack_tuples
 
@@ -225,8 +231,8 @@ def rank_tuples(
     """The same for tuples at hand."""
     table = tuples.table
     names = [name for name in chosen_columns(table, columns, size) if name != target]
-    require_columns(table, target, tuple(names), "keep")
-    blocks = bind_columns(table, (target, *names), target, partition)
+    require_measurable(table, target, tuple(names), "keep")
+    blocks = bind_partitions(table, (target, *names), target, partition)
     places = {name: (one.places, len(one.names)) for name, one in blocks.items()}
     units = pack_tuples(tuples, [*by_size(table, names), target], places=places)
     place = {name: i for i, name in enumerate(names)}

@@ -80,7 +80,7 @@ def group_labels(
     return list(held[0]) if len(held) == 1 else list(zip(*held, strict=True))
 
 
-def bind_columns(
+def bind_partitions(
     table: Table,
     names: Sequence[str],
     target: str,
@@ -190,7 +190,7 @@ def _without_stars(
     return CodedColumn(np.where(starred, code, column.codes).astype(np.int32), len(labels), labels)
 
 
-def require_columns(table: Table, target: str, names: tuple[str, ...], suppressed: str) -> None:
+def require_measurable(table: Table, target: str, names: tuple[str, ...], suppressed: str) -> None:
     """Refuse columns that are not there, and tables without rows.
 
     Raises:

@@ -13,12 +13,12 @@ from halfmask.engines.read import as_table
 from halfmask.errors import NotObservedError, ParameterError
 from halfmask.metrics.discrimination.columns import (
     Suppressed,
-    bind_columns,
+    bind_partitions,
     code_column,
     counting_rows,
     group_labels,
     group_rows,
-    require_columns,
+    require_measurable,
 )
 from halfmask.metrics.estimate import Estimate, failed_estimate, mean_estimate
 from halfmask.metrics.weighted import pairs
@@ -154,8 +154,8 @@ def inflation(
     """
     table = tuples.table
     names = (keys,) if isinstance(keys, str) else tuple(keys)
-    require_columns(table, target, names, "keep")
-    bound = bind_columns(table, (target, *names), target, partition)
+    require_measurable(table, target, names, "keep")
+    bound = bind_partitions(table, (target, *names), target, partition)
     x = code_column(table, target, bound.get(target))
     y, groups = group_rows([code_column(table, name, bound.get(name)) for name in names])
     return beside_chance(x.codes, x.size, y, groups, tuples.counts, permutations, seed=seed)
@@ -426,8 +426,8 @@ def discriminate_tuples(
     held = Tuples.of(rows)
     table = held.table
     names = (keys,) if isinstance(keys, str) else tuple(keys)
-    require_columns(table, target, names, suppressed)
-    bound = bind_columns(table, (target, *names), target, partition, suppressed)
+    require_measurable(table, target, names, suppressed)
+    bound = bind_partitions(table, (target, *names), target, partition, suppressed)
     columns = {
         name: code_column(table, name, bound.get(name)) for name in dict.fromkeys((target, *names))
     }

@@ -11,22 +11,19 @@ from halfmask.errors import InputError
 from halfmask.metrics.discrimination.columns import (
     CodedColumn,
     code_column,
-    group_labels,
     group_rows,
 )
 from halfmask.metrics.discrimination.partition import Cuts, Partition, Partitioning, read_partition
 from halfmask.metrics.discrimination.rate import (
-    Discrimination,
     GroupRates,
     beside_chance,
-    discrimination_of_groups,
     group_rates,
 )
 from halfmask.metrics.sides import ReleasedTuples, pairs_in_order, tightest_class
 from halfmask.table.classes import value_facts
 from halfmask.table.document import Result
 from halfmask.table.table import encode_column
-from halfmask.table.tuples import ones, rows_in, tally
+from halfmask.table.tuples import rows_in, tally
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -239,26 +236,9 @@ def undefined_as_none(one: AttackRate) -> AttackRate:
     return replace(one, before=before)
 
 
-def identity_rate(original: Table, released: Table, column: str) -> Discrimination:
-    """How far the released column gives the original one away; rows stand in the same order."""
-    return _across(original, column, released, (column,))
-
-
 def information_loss(*attacks: Sequence[float]) -> float:
     """What an anonymization lost overall: the mean over attacks of 1 - the mean of its rates."""
     return float(np.mean([1.0 - float(np.mean(rates)) for rates in attacks]))
-
-
-def _across(left: Table, target: str, right: Table, keys: tuple[str, ...]) -> Discrimination:
-    """The rate of keys in one table for a target in another, rows paired by position."""
-    if len(left) != len(right):
-        raise InputError(
-            f"The tables hold {len(left):,} and {len(right):,} rows and cannot be paired by place."
-        )
-    x, columns = code_column(left, target), [code_column(right, name) for name in keys]
-    y, groups = group_rows(columns)
-    found = group_rates(x.codes, x.size, y, groups, ones(len(left)))
-    return discrimination_of_groups(target, keys, found, group_labels(columns, y, groups))
 
 
 _CHANGED = "The released rows are not known to be rows of the original with these sensitive values."

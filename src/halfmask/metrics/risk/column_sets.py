@@ -1,29 +1,81 @@
 """Column sets that single people out: how far they tell people apart, and who is special.
 
-Sets are visited so that every subset comes first, each grouping refined from the one before.
+Sets are visited so that every subset comes first, each grouping refined from the one before. Rows
+collapse to distinct tuples once; a tuple that stands alone in its group leaves the walk below that
+set, because nothing can split it further.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import prod
-from typing import TYPE_CHECKING
+from math import comb, prod
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.metrics.walk import by_size, chosen_columns, extensions, narrow_counts, one_group
+from halfmask.errors import ParameterError
+from halfmask.table.columns import require_known
 from halfmask.table.document import Result, document_field
 from halfmask.table.tuples import Owners, pack_tuples
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from halfmask.kernels.grouping import Grouping
+    from halfmask.table.table import Table
     from halfmask.table.tuples import PackedTuples, Tuples
 
     _Pairs = tuple[int, int]  # twice the pairs of entries that agree, and twice all pairs
+
+
+MOST = 2**31 - 1  # rows up to which narrow counters do
+_SETS = 4000  # column sets that are looked at without being asked
+
+
+def narrow_counts(rows: NDArray[np.int64]) -> NDArray[Any]:
+    """Counts in 32 bits where the rows together fit, which halves what a walk moves."""
+    return rows.astype(np.int32 if int(rows.sum()) <= MOST else np.int64)
+
+
+def one_group(entries: int) -> NDArray[np.int64]:
+    """The starts of the grouping that has all entries in one group."""
+    return np.array([0, entries], dtype=np.int64)
+
+
+def chosen_columns(table: Table, columns: Sequence[str] | None, size: int) -> list[str]:
+    """The columns to walk over: those given, or all that may leave."""
+    if size < 1:
+        raise ParameterError("size", size, "at least 1")
+    known = table.arrow.column_names
+    if columns is None:
+        return [name for name in known if name not in table.schema.private]
+    require_known(columns, known)
+    if not columns:
+        raise ParameterError("columns", (), "at least one column")
+    return list(dict.fromkeys(columns))
+
+
+def by_size(table: Table, columns: Sequence[str]) -> list[str]:
+    """``columns`` with those of many values last, so that a walk drops most tuples early."""
+    return sorted(columns, key=lambda name: len(table.encode(name).values))
+
+
+def extensions(mask: int, count: int) -> Iterator[int]:
+    """The columns that extend a set, lowest first, so that subsets are visited before it."""
+    lowest = (mask & -mask).bit_length() - 1 if mask else count
+    yield from range(lowest)
+
+
+def affordable_size(columns: int, size: int) -> int:
+    """The largest set size for which there are not too many sets."""
+    if size < 1:
+        raise ParameterError("size", size, "at least 1")
+    size = min(size, columns)
+    while size > 1 and sum(comb(columns, s) for s in range(1, size + 1)) > _SETS:
+        size -= 1
+    return size
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +240,7 @@ class SpecialUniques(Result):
         by_set: the column sets that single out most rows: (columns, rows).
         contributions: per column, its part in it.
         scores: per row, its score; 0 for rows without a minimal unique set.
+        smallest: per row, how many columns suffice to single it out; 0 where none were found.
     """
 
     rows: int
@@ -202,35 +255,7 @@ class SpecialUniques(Result):
     )
     contributions: tuple[ColumnContribution, ...]
     scores: NDArray[np.float64] = field(repr=False, metadata=document_field(hidden=True))
-    _sets: tuple[NDArray[np.int64], NDArray[np.int64]] = field(
-        repr=False, metadata=document_field(hidden=True)
-    )
-    _names: tuple[str, ...] = field(repr=False, metadata=document_field(hidden=True))
-
-    def sets_of(self, row: int) -> tuple[tuple[str, ...], ...]:
-        """The minimal unique sets of one row."""
-        starts, masks = self._sets
-        place = {name: i for i, name in enumerate(self.columns)}
-        found = [
-            tuple(
-                sorted(
-                    (self._names[i] for i in np.flatnonzero(_bits(mask)[: len(self._names)])),
-                    key=place.__getitem__,
-                )
-            )
-            for mask in masks[starts[row] : starts[row + 1]]
-        ]
-        return tuple(sorted(found, key=lambda one: (len(one), one)))
-
-    def smallest(self) -> NDArray[np.int64]:
-        """Per row, how many columns suffice to single it out; 0 where none were found."""
-        starts, masks = self._sets
-        out = np.zeros(len(starts) - 1, dtype=np.int64)
-        held = np.flatnonzero(np.diff(starts))
-        if len(held):
-            counts = _columns_in(masks)
-            out[held] = np.minimum.reduceat(counts, starts[held])
-        return out
+    smallest: NDArray[np.int64] = field(repr=False, metadata=document_field(hidden=True))
 
 
 def special_uniques(
@@ -263,7 +288,7 @@ def special_uniques(
     size = min(size, len(names))
     units = pack_tuples(tuples, by_size(table, names))
     only = _only_owners(units, Owners.of(tuples, units.of_entry))
-    walk = _Walk(units, size)
+    walk = _MinimalSets(units, size)
     ids = np.arange(len(units), dtype=np.int32)
     walk.descend(Grouping(units.keys, ids, only, one_group(len(units))), 0)
     return _summary(units, tuple(names), size, walk, top)
@@ -285,7 +310,7 @@ _BITS = 62  # columns in a word of a set
 _FULL = (1 << _BITS) - 1
 
 
-class _Walk:
+class _MinimalSets:
     """The state of one walk over the column sets."""
 
     def __init__(self, units: PackedTuples, size: int) -> None:
@@ -329,7 +354,7 @@ class _Walk:
 
 
 def _summary(
-    units: PackedTuples, names: tuple[str, ...], size: int, walk: _Walk, top: int
+    units: PackedTuples, names: tuple[str, ...], size: int, walk: _MinimalSets, top: int
 ) -> SpecialUniques:
     masks = walk.masks[: walk.used]
     owner = _owners(walk)
@@ -354,12 +379,6 @@ def _summary(
         (tuple(sorted(units.names(walk.runs[i][0]), key=place.__getitem__)), int(rows[i]))
         for i in order
     )
-    starts = np.zeros(len(units.of_entry) + 1, dtype=np.int64)
-    by_unit = np.bincount(owner, minlength=len(units))
-    np.cumsum(by_unit[units.of_entry], out=starts[1:])
-    sorted_masks = masks[np.argsort(owner, kind="stable")]
-    begins = np.concatenate(([0], np.cumsum(by_unit)))[units.of_entry]
-    gather = np.repeat(begins - starts[:-1], by_unit[units.of_entry]) + np.arange(int(starts[-1]))
     return SpecialUniques(
         rows=int(units.rows.sum()),
         size=size,
@@ -369,8 +388,7 @@ def _summary(
         by_set=by_set,
         contributions=tuple(_contributions(units, names, masks, weights)),
         scores=unit_scores[units.of_entry],
-        _sets=(starts, sorted_masks[gather]),
-        _names=units.columns,
+        smallest=np.where(special, smallest, 0)[units.of_entry],
     )
 
 
@@ -379,12 +397,7 @@ def _columns_in(masks: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.asarray(np.bitwise_count(masks).sum(axis=1), dtype=np.int64)
 
 
-def _bits(mask: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Per column, whether it is in a set."""
-    return (mask[:, None] >> np.arange(_BITS) & 1).ravel()
-
-
-def _owners(walk: _Walk) -> NDArray[np.int64]:
+def _owners(walk: _MinimalSets) -> NDArray[np.int64]:
     """The unit of each noted set."""
     owner = np.empty(walk.used, dtype=np.int64)
     units = np.flatnonzero(walk.heads >= 0)

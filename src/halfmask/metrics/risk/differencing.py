@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from halfmask.metrics.estimate import Estimate, exact, failed_estimate
+from halfmask.metrics.estimate import Estimate, exact_estimate, failed_estimate
 from halfmask.metrics.risk.attack import LIMIT, judge_attack
 from halfmask.metrics.sides import ReleasedTuples, tightest_class
 from halfmask.metrics.weighted import joint, runs, weighted_mean
 from halfmask.table.document import Result, document_field
-from halfmask.table.tuples import tally
+from halfmask.table.tuples import picked, rows_in, tally
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,7 +74,7 @@ def singling_out_together(
     """
     if found is None:
         return ()
-    attack, nothing = found.alone, exact(0.0, found.alone.n)
+    attack, nothing = found.alone, exact_estimate(0.0, found.alone.n)
     one = judge_attack(
         "singling out, with the earlier release", ATTACKER, attack, None, nothing, limit=limit
     )
@@ -120,8 +120,8 @@ def differencing(one: Sides, two: Sides) -> Differencing:
     """Combine two releases of the same original; people left out of one count as apart there."""
     owners = [tightest_class(side.quasi) for side in (one, two)]
     counts, rows = one.original_counts, one.before
-    absent = [tally(owner < 0, 2, counts)[1] for owner in owners]
-    if any(2 * int(gone) > rows for gone in absent):
+    absent = [rows_in(picked(counts, owner < 0)) for owner in owners]
+    if any(2 * gone > rows for gone in absent):
         nothing = failed_estimate(
             "One of the releases stands for few of the people: nothing combines."
         )
@@ -136,8 +136,8 @@ def differencing(one: Sides, two: Sides) -> Differencing:
     return Differencing(
         smallest,
         int(together.min()),
-        _doubted(exact(weighted_mean((held < smallest) & known, counts), rows), unread),
-        _doubted(exact(weighted_mean((held == 1) & known, counts), rows), unread),
+        _doubted(exact_estimate(weighted_mean((held < smallest) & known, counts), rows), unread),
+        _doubted(exact_estimate(weighted_mean((held == 1) & known, counts), rows), unread),
         tuple(
             (column.name, _doubted(_disclosed(column.name, one, two, owners, both), unread))
             for column in one.sensitive
@@ -199,7 +199,7 @@ def _disclosed(
     left = np.bincount(group[shared], minlength=len(pairs))
     new = (left == 1) & (counts > 1) & (np.diff(sets[1][0])[second] > 1)
     people = tally(turn.reshape(-1), len(pairs), rows[both])
-    return exact(int(people[new].sum()) / one.before, one.before)
+    return exact_estimate(int(people[new].sum()) / one.before, one.before)
 
 
 def _possible(side: Sides, name: str) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:

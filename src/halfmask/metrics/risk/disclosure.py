@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.metrics.discrimination.rate import entropy_of
-from halfmask.metrics.estimate import Estimate, exact, failed_estimate
+from halfmask.metrics.estimate import Estimate, exact_estimate, failed_estimate
 from halfmask.metrics.sides import tightest_class
 from halfmask.metrics.space import rooted_height
 from halfmask.metrics.weighted import joint
@@ -193,4 +193,4 @@ def minimality(sides: Sides) -> Estimate:
         np.minimum.at(least, ids, part_sizes[parts])
         splits |= (least >= smallest) & (least < sizes)
     rows = int(sizes.sum())
-    return exact(int(sizes[splits].sum()) / rows, rows)
+    return exact_estimate(int(sizes[splits].sum()) / rows, rows)

@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.errors import InternalError, ParameterError
-from halfmask.metrics.estimate import Estimate, exact, failed_estimate
-from halfmask.metrics.risk.reidentification import THRESHOLDS, RiskBin, Threshold, bins, count_above
+from halfmask.metrics.estimate import Estimate, exact_estimate, failed_estimate
+from halfmask.metrics.risk.reidentification import (
+    THRESHOLDS,
+    RiskBin,
+    Threshold,
+    bins,
+    count_at_risk,
+)
 from halfmask.table.document import Result
 
 if TYPE_CHECKING:
@@ -108,7 +114,7 @@ def poisson_below(
     sizes = np.flatnonzero(frequencies)
     sizes = sizes[sizes < k]
     if not len(sizes):
-        return exact(0.0, n, f"Every class of the table holds {k} people already.")
+        return exact_estimate(0.0, n, f"Every class of the table holds {k} people already.")
     chances = np.array([_fewer(int(f), k, fraction) for f in sizes])
     value = float((sizes * frequencies[sizes]) @ chances) / n
     squares = frequencies[sizes] * sizes.astype(np.float64) ** 2
@@ -308,6 +314,6 @@ def _chances(
         float(chance.max()),
         expected / int(people.sum()),
         expected,
-        tuple(count_above(rows, chance, limit) for limit in limits),
+        tuple(count_at_risk(rows, chance, limit) for limit in limits),
         tuple(bins(rows, chance)),
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.metrics.estimate import Estimate, exact, failed_estimate, proportion
+from halfmask.metrics.estimate import Estimate, exact_estimate, failed_estimate, proportion
 from halfmask.metrics.risk.attack import LIMIT, AttackOutcome, judge_attack
 from halfmask.metrics.risk.disclosure import Attribution, attribution
 from halfmask.metrics.risk.distances import row_distances
@@ -169,7 +169,7 @@ def _chance(unique: int, paired: int, fraction: float) -> Estimate:
     if not unique:
         return failed_estimate("Nobody is alone in the table: no row fits anybody alone.")
     if fraction == 1:
-        return exact(1.0, unique, "The table is the population.")
+        return exact_estimate(1.0, unique, "The table is the population.")
     right, wrong = unique * fraction, paired * (1 - fraction)
     if not wrong:
         return Estimate(

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.metrics.estimate import Estimate, exact, failed_estimate, mean_estimate, proportion
+from halfmask.metrics.estimate import (
+    Estimate,
+    exact_estimate,
+    failed_estimate,
+    mean_estimate,
+    proportion,
+)
 from halfmask.metrics.risk.attack import LIMIT, AttackOutcome, judge_attack
 from halfmask.metrics.risk.distances import row_distances
 from halfmask.metrics.risk.linkage import ATTACKER as MATCHES
@@ -91,7 +97,7 @@ def linkability_by_names(
         share = found.standing  # made-up rows that equal nobody's count too
         value, low, high = attack.value * share, attack.low * share, attack.high * share
         attack = replace(attack, value=value, low=low, high=high)
-    guessing = exact(found.baseline, attack.n)
+    guessing = exact_estimate(found.baseline, attack.n)
     one = judge_attack(f"{NAME}, by names", MATCHES, attack, control, guessing, limit=limit)
     # Nobody else has a row of the release, unless rows were made up.
     return (replace(one, notes=()) if len(targets.control) and control is None else one,)

@@ -104,7 +104,7 @@ def reidentification(
         any_hit,
         journalist,
         share,
-        tuple(count_above(rows, chance, limit) for limit in thresholds),
+        tuple(count_at_risk(rows, chance, limit) for limit in thresholds),
         tuple(bins(rows, chance)),
     )
 
@@ -155,7 +155,7 @@ def prosecutor_risks(people: NDArray[np.int64], of_row: NDArray[np.int32]) -> ND
     return np.asarray(1.0 / people[of_row])
 
 
-def count_above(rows: NDArray[np.int64], chance: NDArray[np.float64], limit: float) -> Threshold:
+def count_at_risk(rows: NDArray[np.int64], chance: NDArray[np.float64], limit: float) -> Threshold:
     """How many rows have a chance above ``limit``."""
     count = int(rows[chance > limit].sum())
     return Threshold(limit, count, count / int(rows.sum()))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.errors import ParameterError
-from halfmask.metrics.estimate import Estimate, exact, failed_estimate
+from halfmask.metrics.estimate import Estimate, exact_estimate, failed_estimate
 from halfmask.metrics.risk.individual import poisson, poisson_below
 from halfmask.table.document import Result
 
@@ -444,7 +444,7 @@ def uniqueness(people: NDArray[np.int64], fraction: float, *, k: int = 5) -> Uni
     if fraction == 1:
         return _counted(frequencies, k)
     n = int(sizes.sum())
-    sample = exact(float(frequencies[1]) / n, n)
+    sample = exact_estimate(float(frequencies[1]) / n, n)
     bounds = uniqueness_bounds(frequencies, fraction)
     estimates = {name: _estimated(frequencies, fraction, one) for name, one in _MODELS.items()}
     choice = choose_estimate(estimates, fraction, bounds)
@@ -469,9 +469,9 @@ def _counted(frequencies: Frequencies, k: int) -> Uniqueness:
     """The table is the population."""
     r = np.arange(len(frequencies))
     n, ones = int(r @ frequencies), int(frequencies[1])
-    one = exact(ones / n, n)
-    alone = exact(1.0, ones) if ones else failed_estimate("Nobody is alone.")
-    below = exact(float(r[:k] @ frequencies[:k]) / n, n)
+    one = exact_estimate(ones / n, n)
+    alone = exact_estimate(1.0, ones) if ones else failed_estimate("Nobody is alone.")
+    below = exact_estimate(float(r[:k] @ frequencies[:k]) / n, n)
     share = ones / n
     why = "The table is the population: everybody was counted."
     models = dict.fromkeys(("sample", "pitman", "zayatz", "snb", "poisson"), one)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halfmask.errors import EngineUnavailableError, InputError
-from halfmask.metrics.estimate import Estimate, exact, failed_estimate, proportion
+from halfmask.metrics.estimate import Estimate, exact_estimate, failed_estimate, proportion
 from halfmask.metrics.utility.tables import sample_leaves
 from halfmask.metrics.weighted import deviation, weighted_mean
 from halfmask.table.document import Result
@@ -411,7 +411,7 @@ def _regression(
     sure = np.abs(one) > half
     return Regression(
         name,
-        exact(round(float(overlap(one, half, two, other).mean()), 12), rows, reason),
+        exact_estimate(round(float(overlap(one, half, two, other).mean()), 12), rows, reason),
         len(kept),
         lost,
         int(sure.sum()),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.metrics.estimate import Estimate, exact, failed_estimate
+from halfmask.metrics.estimate import Estimate, exact_estimate, failed_estimate
 from halfmask.metrics.weighted import in_range, joint, pairs, weighted_mean
 from halfmask.table.document import Result, document_field
 from halfmask.table.tuples import tally
@@ -252,4 +252,4 @@ def class_mean_error(sides: Sides, column: str) -> Estimate:
     guess = sums[mine[known]] / sizes[mine[known]]
     error = np.abs(guess - own[known]) / np.abs(own[known])
     held = sides.original_counts[known]
-    return exact(weighted_mean(error, held), int(held.sum()))
+    return exact_estimate(weighted_mean(error, held), int(held.sum()))
