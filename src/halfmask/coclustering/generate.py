@@ -65,13 +65,14 @@ def _halves(
     place = np.cumsum(counts > 0) - 1  # parts that no row here holds take no room
     codes, counts = place[matrix], counts[counts > 0]
     n, width = len(rows), len(counts)
-    even = np.minimum(counts, n - counts)
+    even = np.minimum(counts, n - counts)  # the size of the smaller half
     candidates = np.argsort(-even, kind="stable")[:_CANDIDATES]
     candidates = candidates[even[candidates] >= least]
     if not len(candidates):
         return None
     has = np.zeros((n, width), dtype=np.float32)
     has[np.arange(n)[:, None], codes] = 1.0
+    # Counts as a product of matrices; floats of 32 bits hold them exactly up to 16 million rows.
     inside = (has[:, candidates].T @ has).astype(np.float64)
     held = counts[candidates].astype(np.float64)[:, None]
     outside = counts - inside

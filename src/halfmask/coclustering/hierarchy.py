@@ -269,6 +269,7 @@ def merge_small(grid: Grid, name: str, least: int, owner: NDArray[np.int32] | No
     while alive.sum() > 1 and held.fewest() < least:
         small = int(np.flatnonzero(alive)[held.sizes[alive].argmin()])
         others = np.flatnonzero(alive & (np.arange(len(sizes)) != small))
+        # The cost of joining each of the others, as far as it differs between them.
         both = rows[others] + rows[small]
         change = -(factorial[both] - factorial[rows[others]]).sum(axis=1)
         change += _part(totals[others] + totals[small], sizes[others] + sizes[small], factorial)

@@ -56,12 +56,12 @@ def log_partitions(values: int, limit: int) -> NDArray[np.float64]:
     terms = values * np.log(i) - log_factorials(limit)[1:]
     signs = np.array([(-1) ** j / math.factorial(j) for j in range(_TAIL + 1)])
     derangements = np.maximum(np.cumsum(signs), 0.0)
-    peak = np.maximum.accumulate(terms)
+    peak = np.maximum.accumulate(terms)  # taken out of every sum: the terms leave every float
     total = np.zeros(limit)
     for lag in range(min(_TAIL, limit)):
         shifted = terms[: limit - lag] - peak[lag:]
         total[lag:] += derangements[lag] * np.exp(shifted)
-    if limit > _TAIL:
+    if limit > _TAIL:  # D(m) is 1/e there: one running sum serves all
         settled = np.logaddexp.accumulate(terms)[: limit - _TAIL]
         total[_TAIL:] += math.exp(-1.0) * np.exp(settled - peak[_TAIL:])
     out = np.concatenate([[-np.inf], peak + np.log(total)])

@@ -251,7 +251,7 @@ def _others_finest(search: GridSearch, side: int, partition: GridPartition) -> G
     """The grid with the one other variable at its finest, as memory allows."""
     if len(partition) != 2:
         return partition
-    limit = max(2, ROOM // (int(partition[side].max()) + 17))
+    limit = max(2, ROOM // (int(partition[side].max()) + 17))  # parts may open, at most 16
     return _with(partition, 1 - side, finest_partition(search, 1 - side, limit))
 
 

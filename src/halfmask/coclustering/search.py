@@ -91,7 +91,7 @@ class GridSearch:
         cell = partition[sides[0]][codes[:, sides[0]]].astype(np.int64)
         for k in sides[1:]:
             width = int(partition[k].max()) + 1
-            mixed = cell * width + partition[k][codes[:, k]]
+            mixed = cell * width + partition[k][codes[:, k]]  # made dense again: products overflow
             cell = np.unique(mixed, return_inverse=True)[1].reshape(-1).astype(np.int64)
         return cell.astype(np.int32), int(cell.max()) + 1
 
@@ -119,6 +119,7 @@ class GridSearch:
         parts = int(partition[side].max()) + 1
         values = self.profile(side, partition)
         size = len(partition[side])
+        # Some more parts than there are, so that values may open new ones, as memory allows.
         room = min(size, max(parts, min(parts + 16, ROOM // values.size)))
         part = partition[side].copy()
         move_values(

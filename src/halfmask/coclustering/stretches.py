@@ -62,7 +62,7 @@ def stretches(people: Ints, intervals: int, single: NDArray[np.bool_], everybody
     wall = (parts >= intervals) | (single & (people >= _HEAVY * everybody))
     begins = wall | np.r_[True, wall[:-1]] if len(people) else wall
     levels = [np.maximum.accumulate(np.where(begins, parts, 0))]
-    while True:
+    while True:  # every stretch falls into halves, the first one larger by a part at most
         names, place = np.unique(levels[-1], return_inverse=True)
         size = np.bincount(place)
         if size.max(initial=1) == 1:
@@ -77,6 +77,7 @@ def stretches(people: Ints, intervals: int, single: NDArray[np.bool_], everybody
 def levels_together(one: Stretches, other: Stretches, k: int, everybody: int) -> tuple[Ints, Ints]:
     """(parts, parts of the other) by which level of each column a pair of parts is counted."""
     wanted = float(_ROOM * k * everybody)
+    # If columns were independent, a pair of stretches would hold people * people / everybody.
     found = []
     for column in (one, other):
         alone = column.least(np.array([sqrt(wanted)]))[0]

@@ -459,6 +459,7 @@ def _chance(one: NDArray[np.int64], two: NDArray[np.int64], random: np.random.Ge
     mean, variance = float(shuffled.mean()), float(shuffled.var(ddof=1))
     if mean <= 0 or variance <= 0:
         return 1.0 if found <= mean else 0.0
+    # Scale times chi-square of d degrees: mean = scale d, variance = 2 scale^2 d.
     scale = variance / (2 * mean)
     return float(chi2.sf(found / scale, mean / scale))
 

@@ -81,6 +81,8 @@ def order_leaves(leaves: int, starts: NDArray[np.int64], covered: NDArray[np.int
 
 def merge_leaves(given: LeafOrder) -> LeafOrder:
     """One number for neighbors that stand under the same labels; as given where few do."""
+    # Runs of neighboring numbers, label by label: what stands under a label changes only where a
+    # run begins, and behind its end.
     begins = np.diff(given.covered, prepend=-2) != 1
     begins[given.starts[:-1]] = True
     edges = np.zeros(given.count + 1, dtype=bool)
@@ -88,7 +90,7 @@ def merge_leaves(given: LeafOrder) -> LeafOrder:
     edges[given.covered[np.roll(begins, -1)] + 1] = True
     edges[0] = False
     group = np.cumsum(edges[:-1])
-    if 2 * (int(group[-1]) + 1) > given.count:
+    if 2 * (int(group[-1]) + 1) > given.count:  # a second numbering would not pay
         return given
     held = group[given.covered]
     kept = np.diff(held, prepend=-1) != 0
@@ -361,6 +363,7 @@ class SharedColumn:
 
     def covers(self, labels: NDArray[np.int64], leaves: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Whether each of some labels covers the leaf beside it."""
+        # Label and leaf as one number: ascending, as the leaves of each label are.
         keys = np.repeat(np.arange(self.labels), self.sizes) * self.leaves + self.covered
         wanted = labels * self.leaves + leaves
         at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
@@ -408,7 +411,7 @@ class SharedColumn:
         """The column in its bins; a label of several values lies evenly on the bins it touches."""
         if self.bins == self.leaves:
             return self
-        several = np.flatnonzero(self.sizes > 1)
+        several = np.flatnonzero(self.sizes > 1)  # each of them stays a label of its own
         label = self.bin_of[self.covered[self.starts[:-1]]]
         label[several] = self.bins + np.arange(len(several))
         wide = [self.bin_of[self.covered[self.starts[i] : self.starts[i + 1]]] for i in several]
@@ -535,7 +538,7 @@ def _bin_numbers(
         return np.arange(len(rows)), len(rows)
     edges = np.unique(quantiles(numbers, rows, np.linspace(0, 1, _BINS + 1)[1:-1]))
     place = np.searchsorted(edges, numbers, side="right").astype(np.int64)
-    shared = np.unique(numbers[2 * _BINS * rows >= max(int(rows.sum()), 1)])
+    shared = np.unique(numbers[2 * _BINS * rows >= max(int(rows.sum()), 1)])  # whole numbers
     at = np.searchsorted(shared, numbers)
     own = at < len(shared)
     own[own] = shared[at[own]] == numbers[own]

@@ -200,6 +200,7 @@ def average_class(ids: NDArray[np.int64], k: int, counts: Counts) -> float:
 def discernibility(ids: NDArray[np.int64], k: int, counts: Counts) -> int:
     """Discernibility as it was first printed, not divided: classes below ``k`` cost n a row."""
     sizes = rows_per_class(ids, counts)
+    # Python's integers: squares of very large classes leave 64 bits.
     large, small = sizes[sizes >= k].astype(object), int(sizes[sizes < k].sum())
     return int((large**2).sum()) + small * int(sizes.sum())
 
@@ -348,7 +349,7 @@ def contingency_loss(both: Sides) -> int:
 
 def _cells(column: SharedColumn) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
     """The cell of each entry of either side; a label of one value is that value."""
-    cell = column.leaves + np.arange(column.labels)
+    cell = column.leaves + np.arange(column.labels)  # behind the leaves: wide labels are new cells
     single = column.sizes == 1
     cell[single] = column.covered[column.starts[:-1][single]]
     return column.before, cell.astype(np.int32)[column.after], column.leaves + column.labels
@@ -365,6 +366,7 @@ def _label_widths(
         missing = np.isnan(at)
         low = np.minimum.reduceat(np.where(missing, np.inf, at), begins)
         high = np.maximum.reduceat(np.where(missing, -np.inf, at), begins)
+        # A missing value is 1 from every other: a label over it and more is as wide as can be.
         mixed = np.logical_or.reduceat(missing, begins) & (np.diff(starts) > 1)
         wide = np.where(high >= low, high - low, 0.0)
         return np.where(mixed, 1.0, wide)
@@ -407,7 +409,7 @@ def class_bounds(both: Sides, pairs: int) -> LossBounds | None:
     starts, fits = fitting
     rows = tally(found.ids, found.count, both.original_counts)
     sizes = found.released.rows.astype(np.int64)
-    upto = np.concatenate(([0], np.cumsum(rows[fits])))
+    upto = np.concatenate(([0], np.cumsum(rows[fits])))  # a class's rows are a difference of two
     if (upto[starts[1:]] - upto[starts[:-1]] < sizes).any():
         return None
     codes = np.stack([column.before[found.first] for column in columns])

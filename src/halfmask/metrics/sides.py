@@ -90,7 +90,7 @@ class Cover:
 
     def tightest(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Per tuple, the released tuple over it that covers least, -1 for none; and its mass."""
-        order = np.argsort(self.released.leaves, kind="stable")
+        order = np.argsort(self.released.leaves, kind="stable")  # of equals always the same one
         ranks = np.empty(len(order), dtype=np.int64)
         ranks[order] = np.arange(len(order))
         alike, leaves = self._alike()
@@ -105,6 +105,7 @@ class Cover:
         """
         leaves = np.stack([c.ordered.number[c.before[self.first]] for c in self.released.columns])
         rows, ends = self.released.rows, np.zeros(len(self.released), dtype=np.int64)
+        # Counted before they are listed: the list may be larger than memory.
         sizes = self._found(leaves, rows, ends=ends, merged=False).ends
         if int((sizes * sizes).sum()) > most:
             return None
@@ -117,6 +118,7 @@ class Cover:
     def _alike(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Tuples that no label tells apart are one: per tuple its number; and their leaves."""
         columns = self.released.columns
+        # They are covered alike, so that the kernel looks at one of them.
         leaves = [c.merged.number[c.before[self.first]] for c in columns]
         if all(c.merged is c.ordered for c in columns):
             return np.arange(self.count), np.stack(leaves)
@@ -449,6 +451,7 @@ class Pairing:
         left, right = [], []
         for one, count in zip(classes.tolist(), wanted.tolist(), strict=True):
             start, stop = self.people.starts[one : one + 2].tolist()
+            # In order the n-th person has the n-th row; else both are drawn alone.
             mine = theirs = random.choice(stop - start, count, replace=False)
             left.append(start + mine)
             start, stop = self.rows.starts[one : one + 2].tolist()
@@ -493,6 +496,6 @@ def pairs_in_classes(sides: Sides) -> Pairing | None:
     rows = class_rows(ids, count, sides.released_counts)
     there = np.diff(people.starts)
     sizes = np.minimum(there, np.diff(rows.starts))
-    if 2 * int(sizes.sum()) < sides.after:
+    if 2 * int(sizes.sum()) < sides.after:  # most rows stand for nobody
         return None
     return Pairing(owner, sizes, sizes / np.maximum(there, 1), people, rows, in_order=False)

@@ -100,6 +100,7 @@ def space_of(
         places.append(order[row_codes])
         levels = levels_by_height(hierarchy)
         height = len(levels)
+        # Codes in depth-first order, so that distances grow with the difference of places.
         if len(order) <= _TABLE_LIMIT:
             slots.append((1, len(codes), 0))
             codes.append(order[row_codes])
@@ -154,6 +155,7 @@ def line_positions(table: Table, name: str) -> NDArray[np.float64]:
         numbers = np.arange(len(present), dtype=np.float64)
     elif pa.types.is_temporal(present.type):
         bits = pa.int32() if present.type.bit_width == 32 else pa.int64()
+        # Whole numbers until the least is taken off: floats lose nanoseconds of today's dates.
         whole = present.cast(bits).to_numpy(zero_copy_only=False)
         numbers = (whole - whole.min(initial=whole[0] if len(whole) else 0)).astype(np.float64)
     else:

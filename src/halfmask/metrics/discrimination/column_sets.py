@@ -99,7 +99,7 @@ class SetWalk:
         size = mask.bit_count()
         if size == self.size:
             return
-        if size == self.size - 1 and self.compact:
+        if size == self.size - 1 and self.compact:  # most sets are of the largest size
             self.finish(grouping, mask, pure_rows)
             return
         for column in extensions(mask, self.keys):

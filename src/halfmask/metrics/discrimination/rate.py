@@ -76,7 +76,7 @@ def group_rates(
     sizes = tally(y, groups, counts)
     starts = np.flatnonzero(np.concatenate(([True], owner[1:] != owner[:-1])))
     parts = rows / sizes[owner]
-    inside = np.add.reduceat(-parts * np.log2(parts), starts) + 0.0
+    inside = np.add.reduceat(-parts * np.log2(parts), starts) + 0.0  # not -0.0
     pure = np.diff(np.append(starts, len(owner))) == 1
     inside[pure] = 0.0
     top = np.maximum.reduceat(rows, starts)
@@ -230,6 +230,7 @@ def _adjusted(rate: float, chance: Estimate, most: float) -> Estimate:
         return failed_estimate(
             "Every group is one row: any target would look discriminated.", chance.n
         )
+    # The more chance gives, the less is left: the ends of its interval change places.
     value, low, high = (
         (rate - c) / (1 - c) for c in (chance.value, min(chance.high, 1 - 1e-12), chance.low)
     )

@@ -64,7 +64,7 @@ def by_size(table: Table, columns: Sequence[str]) -> list[str]:
 
 def extensions(mask: int, count: int) -> Iterator[int]:
     """The columns that extend a set, lowest first, so that subsets are visited before it."""
-    lowest = (mask & -mask).bit_length() - 1 if mask else count
+    lowest = (mask & -mask).bit_length() - 1 if mask else count  # the place of the lowest bit
     yield from range(lowest)
 
 
@@ -329,7 +329,7 @@ class _MinimalSets:
             return
         for column in extensions(mask, len(self.units.columns)):
             finer = mask | 1 << column
-            further = min(column, self.size - finer.bit_count())
+            further = min(column, self.size - finer.bit_count())  # only lower columns extend a set
             found = refine(grouping, self.units.field(column), further=further > 0)
             # A tuple that several people hold singles nobody out.
             self.note(found.held[found.whose >= 0], finer)
@@ -366,7 +366,7 @@ def _summary(
     weights = worth[counts]
     unit_scores = np.zeros(len(units))
     np.add.at(unit_scores, owner, weights)
-    smallest = np.full(len(units), 99, dtype=np.int64)
+    smallest = np.full(len(units), 99, dtype=np.int64)  # more columns than any set has
     np.minimum.at(smallest, owner, counts)
     sets = np.bincount(counts, minlength=size + 1)
     special = smallest < 99

@@ -135,8 +135,8 @@ def _table(column: SharedColumn) -> NDArray[np.float32]:
 
 def _likeliest(column: SharedColumn) -> NDArray[np.float64]:
     """Per leaf, the label that covers it in most released rows; none of them where none does."""
-    out = np.full(column.leaves, -2.0)
+    out = np.full(column.leaves, -2.0)  # 1 or more from every label
     owner = np.repeat(np.arange(column.labels), column.sizes)
-    order = np.argsort(column.label_rows[owner], kind="stable")
+    order = np.argsort(column.label_rows[owner], kind="stable")  # the last written stays
     out[column.covered[order]] = owner[order]
     return out

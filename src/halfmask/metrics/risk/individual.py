@@ -57,6 +57,7 @@ def rarity(classes: Classes) -> Rarity:
     """
     if classes.population is None:
         raise InternalError("The class statistics lack the population.")
+    # The table's people are of the population, whatever a file of the population says.
     people, everybody = classes.people, np.maximum(classes.population, classes.people)
     held = people > 0
     alone = held & (people == 1)
@@ -140,9 +141,8 @@ def _interval(value: float, spread: float, n: int) -> Estimate:
     return Estimate(value, low, high, n, reason=reason)
 
 
-_SMALL = (
-    60  # SciPy's function is exact to the last digits up to 99 people, infinite for some beyond
-)
+# SciPy's function is exact to the last digits up to 99 people, infinite for some beyond.
+_SMALL = 60
 _TERMS = 40  # of the series for larger classes, whose terms fall faster than 1 / C(60 + n, n)
 
 
@@ -203,7 +203,7 @@ def household_risks(
     risks: NDArray[np.float64], households: NDArray[np.int32], rows: NDArray[np.int64] | int = 1
 ) -> NDArray[np.float64]:
     """Per row, the chance that somebody of its household is found; entries stand for ``rows``."""
-    sure = risks >= 1.0
+    sure = risks >= 1.0  # log(1 - 1) is no number
     logs = np.log1p(-np.where(sure, 0.0, risks)) * rows
     total = np.bincount(households, weights=logs)
     found = np.bincount(households, weights=sure) > 0

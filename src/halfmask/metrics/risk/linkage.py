@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.metrics.common_ground import SharedColumn
+    from halfmask.metrics.risk.distances import RowDistances
     from halfmask.metrics.sides import Pairing, Sides
     from halfmask.table.tuples import Counts
 
@@ -81,13 +82,14 @@ def fellegi_sunter(
     """
     size = len(left)
     flat = np.stack([_agreement(c, left, right).ravel() for c in columns])
+    # Which columns agree, as bits: a few patterns stand for all pairs.
     pattern = (flat << np.arange(len(columns))[:, None]).sum(axis=0)
     kinds, places, counts = np.unique(pattern, return_inverse=True, return_counts=True)
     bits = (kinds[:, None] >> np.arange(len(columns)) & 1).astype(np.float64)
     match, other = fit_mixture(bits, counts.astype(np.float64), size)
     ratio = bits @ np.log2(match / other) + (1 - bits) @ np.log2((1 - match) / (1 - other))
     scores = ratio[places].reshape(size, size)
-    jitter = random.random(scores.shape) * 1e-9
+    jitter = random.random(scores.shape) * 1e-9  # equal odds: any of them
     hits = int(((scores + jitter).argmax(axis=0) == np.arange(size)).sum())
     true = np.bincount(places.reshape(size, size).diagonal(), minlength=len(kinds))
     bands = _bands(ratio, _chances(bits, match), _chances(bits, other), counts, true, false, missed)
@@ -247,6 +249,7 @@ def links_of_people(
 
 
 def _pairs(owner: NDArray[np.int64], people: People) -> NDArray[np.int64]:
+    """Class and person as one number."""
     return owner * _many(people) + people
 
 
@@ -340,14 +343,9 @@ def linkage(
         return Linkage(nothing, nothing, nothing, nothing, nothing, None, (), 0.0)
     columns = sides.quasi
     count = min(sample, paired.pairs, max(50, WORK // sides.rows.num_rows))
-    entries, rows = paired.some(count, random)
     compared = row_distances(columns)
-    found, _ = compared.nearest(entries, k=2, seed=seed)
-    own = found == rows[:, None]
-    rows_each = 1.0
-    if people is not None:
-        rows_each = rows_per_person(people, sides.original_counts)
-        own = links_of_people(sides, paired, people, entries, own, found, random)
+    own = _own_among_nearest(sides, paired, people, compared, count, random, seed)
+    rows_each = 1.0 if people is None else rows_per_person(people, sides.original_counts)
     left, right, whom = _whole_classes(paired, sample, random)
     # Random ties: a row that is as near as others is found with the chance it has among them.
     distances = compared.matrix(left, right)
@@ -365,6 +363,24 @@ def linkage(
         rows_each / sides.after,
         paired.pairs / min(sides.after, sides.before),
     )
+
+
+def _own_among_nearest(
+    sides: Sides,
+    paired: Pairing,
+    people: People | None,
+    compared: RowDistances,
+    count: int,
+    random: np.random.Generator,
+    seed: int,
+) -> NDArray[np.bool_]:
+    """(people looked for, nearest and second) whether that row is theirs."""
+    entries, rows = paired.some(count, random)
+    found, _ = compared.nearest(entries, k=2, seed=seed)
+    own = found == rows[:, None]
+    if people is None:
+        return own
+    return links_of_people(sides, paired, people, entries, own, found, random)
 
 
 def _whole_classes(

@@ -43,6 +43,7 @@ def as_many(own: Sequence[int], outside: Sequence[int], people: int, others: int
     mine, theirs = np.asarray(own, dtype=np.float64), np.asarray(outside, dtype=np.float64)
     if others >= people:
         return proportion(float(_one_of(theirs, others, people).sum()), len(theirs))
+    # Both at the size of the control, so that sizes alone make no difference; then scaled up.
     gain = (theirs == 1) - _one_of(mine, people, others)
     found = mean_estimate((mine == 1) + gain * (people / others))
     most = (1 - 1 / people) ** (people - 1)
@@ -56,6 +57,7 @@ def _one_of(fitting: NDArray[np.float64], people: int, drawn: int) -> NDArray[np
     """The chance that exactly one of so many people drawn at random is one of those who fit."""
     from scipy.special import gammaln
 
+    # k C(N - k, m - 1) / C(N, m), in logarithms: the binomials leave every float.
     rest = people - fitting - (drawn - 1)  # strangers who are not drawn
     able = (fitting > 0) & (rest >= 0)
     k, left = fitting[able], rest[able]
@@ -152,6 +154,7 @@ def _tried(
         chosen = [shared[i] for i in places]
         rare = _rare(chosen, 1 if targets.people is None else None)
         for _ in range(times):
+            # The baseline: values drawn column by column, without what a row says together.
             drawn = sides.released_at(targets.random.integers(0, sides.after, wide))
             blind = [int(c.after[row]) for c, row in zip(chosen, drawn, strict=True)]
             guessed += _people(targets, _inside(chosen, blind)) == 1

@@ -41,12 +41,13 @@ def zayatz(frequencies: NDArray[np.int64], fraction: float) -> Estimate:
     sizes = np.flatnonzero(frequencies)
     n = float(sizes @ frequencies[sizes])
     size = n / fraction
-    fits = sizes <= size - n + 1
+    fits = sizes <= size - n + 1  # else n - 1 others could not be drawn beside one of a class
     if not fits.any() or sizes[0] != 1:
         return failed_estimate("No class of the table can come from a unique person.", int(n))
     logs = np.full(len(sizes), -np.inf)
     r = sizes[fits].astype(np.float64)
     logs[fits] = np.log(r) + gammaln(size - r + 1) - gammaln(size - r - n + 2)
+    # C(N, n) cancels in the ratio, and so does the largest term, which exp could not hold.
     weights = frequencies[sizes] * np.exp(logs - logs.max())
     chance = float(weights[0] / weights.sum())
     return Estimate(float(frequencies[1]) * chance / n, None, None, int(n))
@@ -71,6 +72,7 @@ def snb(frequencies: NDArray[np.int64], fraction: float) -> Estimate:
         return failed_estimate("No class holds two people: the model cannot be fitted.", int(n))
 
     def equations(point: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+        # log a and logit q: every point that a step reaches is allowed.
         a, q = math.exp(point[0]), 1 / (1 + math.exp(-point[1]))
         p = 1 - q
         classes = size / (1 + a * q / p)
@@ -101,7 +103,7 @@ def _even(u: float, ones: float, size: float, fraction: float) -> float | None:
     def classes(mean: float) -> float:
         return size / (1 + mean) * (1 - (1 - fraction) * math.exp(-mean * fraction))
 
-    low, high = 0.0, size
+    low, high = 0.0, size  # bisection: the larger the mean, the fewer the classes
     for _ in range(100):
         middle = (low + high) / 2
         low, high = (middle, high) if classes(middle) > u else (low, middle)
@@ -204,6 +206,7 @@ def _lowest(
     damping = 1e-3
     for _ in range(_STEPS):
         bend = np.column_stack([(cost(point + move)[1] - slope) / 1e-5 for move in _NUDGES])
+        # The smaller eigenvalue: where the cost bends down, damping lifts it above 0.
         low = (bend[0, 0] + bend[1, 1]) / 2 - math.hypot(
             (bend[0, 0] - bend[1, 1]) / 2, (bend[0, 1] + bend[1, 0]) / 2
         )
@@ -211,7 +214,7 @@ def _lowest(
         if not np.isfinite(bend).all() or not np.linalg.det(bend) > 0:
             return None
         step = np.linalg.solve(bend, slope)
-        step *= min(1.0, 2.0 / float(np.abs(step).max() + 1e-300))
+        step *= min(1.0, 2.0 / float(np.abs(step).max() + 1e-300))  # far steps leave what is known
         tried = point - step
         if tried[0] < border[0] or tried[1] > border[1]:
             return None
@@ -242,7 +245,8 @@ def _cost(
 
     alpha, theta = _parameters(point)
     x = theta / alpha
-    # sum of log(theta + i alpha) for 0 < i < u, of log(theta + i) for 0 < i < n.
+    # sum of log(theta + i alpha) for 0 < i < u, of log(theta + i) for 0 < i < n: as gammas,
+    # since people may be millions.
     value = (u - 1) * math.log(alpha) + gammaln(x + u) - gammaln(x + 1)
     value -= gammaln(theta + n) - gammaln(theta + 1)
     value += many @ (gammaln(sizes - alpha) - gammaln(1 - alpha))

@@ -175,6 +175,7 @@ def _pair(one: SharedColumn, two: SharedColumn, left: csr_array, right: csr_arra
         one.before_counts,
     ).toarray()  # fmt: skip
     labels = _table(one.after, one.labels, two.after, two.labels, one.after_counts)
+    # Pairs of labels, each spread over the bins that it covers: never pairs of leaves.
     after = (left.T @ labels @ right).toarray()
     kind, measure = _measure(one, two)
     return Pair(
