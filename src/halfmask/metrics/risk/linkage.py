@@ -377,7 +377,7 @@ def _own_among_nearest(
     """(people looked for, nearest and second) whether that row is theirs."""
     entries, rows = paired.some(count, random)
     found, _ = compared.nearest(entries, k=2, seed=seed)
-    own = found == rows[:, None]
+    own: NDArray[np.bool_] = found == rows[:, None]
     if people is None:
         return own
     return links_of_people(sides, paired, people, entries, own, found, random)
