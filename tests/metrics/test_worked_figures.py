@@ -15,13 +15,14 @@ import pytest
 
 import halfmask as hm
 from halfmask.metrics import partition
-from halfmask.metrics.discrimination.rate import discriminate_tuples, entropy_of
+from halfmask.metrics.discrimination.rate import discriminate_tuples
 from halfmask.metrics.discrimination.release_rates import information_loss
 from halfmask.metrics.risk.disclosure import minimality
 from halfmask.metrics.risk.reidentification import prosecutor_risks
 from halfmask.metrics.sides import sides
 from halfmask.metrics.space import space_of
 from halfmask.metrics.utility.distributions import divergence, hellinger
+from halfmask.metrics.weighted import entropy_of
 from halfmask.models import t_closeness
 from halfmask.table.classes import classes_of, distinct_classes
 from halfmask.table.tuples import Tuples, ones

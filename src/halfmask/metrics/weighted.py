@@ -86,6 +86,15 @@ def entries_of(rows: NDArray[np.int64], counts: Counts) -> NDArray[np.int64]:
     return np.searchsorted(np.cumsum(counts), rows, side="right")
 
 
+def entropy_of(counts: NDArray[np.int64]) -> float:
+    """The entropy in bits of a distribution given as counts."""
+    filled = counts[counts > 0]
+    if len(filled) < 2:
+        return 0.0
+    parts = filled / filled.sum()
+    return float(-(parts @ np.log2(parts)))
+
+
 def weighted_mean(values: NDArray[Any], counts: NDArray[Any]) -> float:
     """The mean over rows."""
     if all_ones(counts):

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from scipy.stats import entropy
 
 import halfmask as hm
-from halfmask.metrics.discrimination.rate import discriminate_tuples, entropy_of
+from halfmask.metrics.discrimination.rate import discriminate_tuples
+from halfmask.metrics.weighted import entropy_of
 
 metrics = pytest.importorskip("sklearn.metrics")
 

@@ -20,7 +20,6 @@ from halfmask.metrics.discrimination.rate import (
     _adjusted,
     _prediction_end,
     discriminate_tuples,
-    entropy_of,
     inflation,
 )
 from halfmask.metrics.discrimination.release_rates import (
@@ -29,6 +28,7 @@ from halfmask.metrics.discrimination.release_rates import (
 )
 from halfmask.metrics.estimate import Estimate
 from halfmask.metrics.sides import sides
+from halfmask.metrics.weighted import entropy_of
 from halfmask.table.tuples import Tuples
 
 CLOSE = 1e-4

@@ -20,7 +20,7 @@ from halfmask.engines.counting.tuples import count_tuples
 from halfmask.engines.read import as_table
 from halfmask.errors import InputError
 from halfmask.metrics.discrimination.columns import bind_partitions, per_column, require_measurable
-from halfmask.metrics.discrimination.rate import SAME, Kind, entropy_of, inflation, judge_rate
+from halfmask.metrics.discrimination.rate import SAME, Kind, inflation, judge_rate
 from halfmask.metrics.risk.column_sets import (
     by_size,
     chosen_columns,
@@ -28,6 +28,7 @@ from halfmask.metrics.risk.column_sets import (
     narrow_counts,
     one_group,
 )
+from halfmask.metrics.weighted import entropy_of
 from halfmask.table.document import Result
 from halfmask.table.tuples import pack_tuples
 

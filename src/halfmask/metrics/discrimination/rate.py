@@ -21,7 +21,7 @@ from halfmask.metrics.discrimination.columns import (
     require_measurable,
 )
 from halfmask.metrics.estimate import Estimate, failed_estimate, mean_estimate
-from halfmask.metrics.weighted import pairs
+from halfmask.metrics.weighted import entropy_of, pairs
 from halfmask.table.document import Result, document_field, plain_value
 from halfmask.table.tuples import Tuples, ones, rows_in, tally
 
@@ -103,15 +103,6 @@ def judge_rate(
     if abs(entropy - residual) < same:
         return 0.0, "zero"
     return 1.0 - residual / entropy, "partial" if any_pure else "sketchy"
-
-
-def entropy_of(counts: NDArray[np.int64]) -> float:
-    """The entropy in bits of a distribution given as counts."""
-    filled = counts[counts > 0]
-    if len(filled) < 2:
-        return 0.0
-    parts = filled / filled.sum()
-    return float(-(parts @ np.log2(parts)))
 
 
 _SHUFFLED = 500_000  # more rows are drawn as tables of counts

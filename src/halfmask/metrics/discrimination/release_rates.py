@@ -8,17 +8,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from halfmask.errors import InputError
-from halfmask.metrics.discrimination.columns import (
-    CodedColumn,
-    code_column,
-    group_rows,
-)
+from halfmask.metrics.discrimination.columns import CodedColumn, code_column, group_rows
 from halfmask.metrics.discrimination.partition import Cuts, Partition, Partitioning, read_partition
-from halfmask.metrics.discrimination.rate import (
-    GroupRates,
-    beside_chance,
-    group_rates,
-)
+from halfmask.metrics.discrimination.rate import GroupRates, beside_chance, group_rates
 from halfmask.metrics.sides import ReleasedTuples, pairs_in_order, tightest_class
 from halfmask.table.classes import value_facts
 from halfmask.table.document import Result
@@ -31,7 +23,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.metrics.common_ground import SharedColumn
-    from halfmask.metrics.discrimination.partition import Partitioning
     from halfmask.metrics.discrimination.rate import Kind
     from halfmask.metrics.estimate import Estimate
     from halfmask.metrics.sides import Sides

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.metrics.discrimination.rate import entropy_of
 from halfmask.metrics.estimate import Estimate, exact_estimate, failed_estimate
 from halfmask.metrics.sides import tightest_class
 from halfmask.metrics.space import rooted_height
-from halfmask.metrics.weighted import joint
+from halfmask.metrics.weighted import entropy_of, joint
 from halfmask.table.document import Result
 from halfmask.table.tuples import tally
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.metrics.common_ground import SharedColumn
-    from halfmask.metrics.estimate import Estimate
     from halfmask.metrics.risk.attack import Targets
 
 
