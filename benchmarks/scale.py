@@ -29,7 +29,7 @@ from halfmask.engines import staging
 from halfmask.engines.counting.tuples import MOST
 from halfmask.engines.duckdb.engine import connect_within
 from halfmask.release import stored_entries
-from halfmask.release.doors import written
+from halfmask.release.doors import stored_rows
 from halfmask.release.seal import seal
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _stages() -> Iterator[list[tuple[str, float]]]:
         note("searched")
         return seal(candidate)
 
-    for module in (stored_entries, staging, written):
+    for module in (stored_entries, staging, stored_rows):
         module.reach = note  # type: ignore[attr-defined]
     run.seal = sealed  # type: ignore[attr-defined]
     yield found

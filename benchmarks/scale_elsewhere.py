@@ -29,7 +29,7 @@ import halfmask as hm
 from halfmask.engines import staging
 from halfmask.engines.postgres import copy_batches
 from halfmask.release import stored_entries
-from halfmask.release.doors import written
+from halfmask.release.doors import stored_rows
 from scale import FEW, SCHEMA, write_rows
 
 NAMES = ", ".join(list(SCHEMA["columns"])[:-1])
@@ -53,7 +53,7 @@ def release(table: hm.Table, method: str, target: tuple[str, str | None], unit: 
         if at_point is not None:
             at_point(point)
 
-    watched = {module: module.reach for module in (stored_entries, staging, written)}
+    watched = {module: module.reach for module in (stored_entries, staging, stored_rows)}
     try:
         for module in watched:
             module.reach = note

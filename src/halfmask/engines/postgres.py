@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from halfmask.engines.request import (
     MARK,
-    Behind,
+    RowOrigin,
     any_digits,
     bare_type,
     engine_refusal,
@@ -333,7 +333,7 @@ class Postgres(SqlEngine):
             raise engine_refusal("postgres") from None
         return str(found[0][0]) if found else None
 
-    def behind(self, table: str, schema: str = "") -> Behind | None:
+    def row_origin(self, table: str, schema: str = "") -> RowOrigin | None:
         """What gives the rows of a table or view."""
         import psycopg
 
@@ -349,7 +349,7 @@ class Postgres(SqlEngine):
         definition, *more = found
         words = ("the rows of another server", "generated columns", "row security")
         types = {column: bare_type(kind) for column, kind in kinds}
-        return Behind(
+        return RowOrigin(
             types, definition, next((w for w, x in zip(words, more, strict=True) if x), "")
         )
 

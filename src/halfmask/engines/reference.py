@@ -14,12 +14,12 @@ from halfmask.engines.generalization import lower_edge
 from halfmask.engines.request import (
     REFUSED,
     AggregateState,
-    Behind,
     Climb,
     GroupMeasure,
     Interval,
     Key,
     Request,
+    RowOrigin,
 )
 from halfmask.engines.tallies import reference_tally
 
@@ -178,7 +178,7 @@ class Reference:
         """There are no views here."""
         return None
 
-    def behind(self, table: str, schema: str = "") -> Behind | None:  # noqa: ARG002
+    def row_origin(self, table: str, schema: str = "") -> RowOrigin | None:  # noqa: ARG002
         """All tables are rows in memory."""
         return None
 

@@ -138,7 +138,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Behind:
+class RowOrigin:
     """What gives the rows of a table or view of a database.
 
     Attributes:
@@ -240,7 +240,7 @@ class Engine(Protocol):
         """The SQL of a view in the engine's dialect; None for a table, or where it is not told."""
         ...
 
-    def behind(self, table: str, schema: str = "") -> Behind | None:
+    def row_origin(self, table: str, schema: str = "") -> RowOrigin | None:
         """What gives the rows of a table or view; None where it is not known, or nothing is."""
         ...
 

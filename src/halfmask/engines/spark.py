@@ -15,7 +15,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
-from halfmask.engines.request import MARK, Behind, bare_type, engine_refusal, unread_type
+from halfmask.engines.request import MARK, RowOrigin, bare_type, engine_refusal, unread_type
 from halfmask.engines.sql import SqlEngine
 from halfmask.engines.stored import Storage
 from halfmask.errors import EngineError, EngineUnavailableError, HalfmaskError, InputError
@@ -279,7 +279,7 @@ class Spark(SqlEngine):
             return None
         return str(text.get()) if text.isDefined() else None
 
-    def behind(self, table: str, schema: str = "") -> Behind | None:
+    def row_origin(self, table: str, schema: str = "") -> RowOrigin | None:
         """What gives the rows of a table or view; of a frame only its columns are known."""
         from pyspark.errors import PySparkException
 
@@ -289,7 +289,7 @@ class Spark(SqlEngine):
         except PySparkException:
             return None
         types = {column: bare_type(kind) for column, kind in kinds}
-        return Behind(types, self.definition(table, schema))
+        return RowOrigin(types, self.definition(table, schema))
 
     def close(self) -> None:
         """Take away what was brought along; the session is not ours to stop."""

@@ -16,9 +16,9 @@ import pyarrow as pa
 from halfmask.engines.duckdb import single_pass
 from halfmask.engines.request import (
     ATTACHED,
-    Behind,
     GroupMeasure,
     Request,
+    RowOrigin,
     any_digits,
     bare_type,
     engine_refusal,
@@ -288,7 +288,7 @@ class DuckDB(SqlEngine):
         if self._connection.execute(attached).fetchall():
             self._connection.execute("DETACH given")
 
-    def behind(self, table: str, schema: str = "") -> Behind | None:
+    def row_origin(self, table: str, schema: str = "") -> RowOrigin | None:
         """What gives the rows of a table or view."""
         import duckdb
 
@@ -299,7 +299,7 @@ class DuckDB(SqlEngine):
             return None
         types = dict(zip(relation.columns, map(bare_type, map(str, relation.types)), strict=True))
         if table in self._brought:  # rows in memory
-            return Behind(types)
+            return RowOrigin(types)
         where = (
             "= ? AND NOT internal AND database_name IN (current_database(), 'temp', ?) "
             "AND (schema_name = ? OR (schema_name = 'main' AND database_name = ?))"
@@ -312,9 +312,9 @@ class DuckDB(SqlEngine):
         if len(seen) + len(held) != 1:
             return None
         if seen:
-            return Behind(types, seen[0][0])
+            return RowOrigin(types, seen[0][0])
         generated = "GENERATED ALWAYS" in str(held[0][0]).upper()
-        return Behind(types, None, "generated columns" if generated else "")
+        return RowOrigin(types, None, "generated columns" if generated else "")
 
     def close(self) -> None:
         """Close the connection if it was opened here, else take away what was brought along."""

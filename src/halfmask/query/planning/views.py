@@ -20,7 +20,7 @@ from halfmask.errors import QueryError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from halfmask.engines.request import Behind, Engine
+    from halfmask.engines.request import Engine, RowOrigin
 
 # Values of one family are compared, and chosen from, without a cast that could fail.
 _FAMILIES = {
@@ -54,7 +54,7 @@ def require_plain_rows(engine: Engine, table: str, *, called: str | None = None)
     Raises:
         QueryError: says what is computed, and what to do.
     """
-    found = engine.behind(table)
+    found = engine.row_origin(table)
     if found is None:
         return  # rows in memory
     try:
@@ -69,7 +69,7 @@ def require_plain_rows(engine: Engine, table: str, *, called: str | None = None)
         ) from None
 
 
-def _look(engine: Engine, found: Behind, home: str, depth: int) -> None:
+def _look(engine: Engine, found: RowOrigin, home: str, depth: int) -> None:
     if found.computes:
         raise _ComputedError(found.computes)
     if found.definition is None:
@@ -126,7 +126,7 @@ class _Definition:
         if not isinstance(table.this, exp.ReadParquet) and not name.endswith(".parquet"):
             known = isinstance(table.this, exp.Identifier)
             homes = [table.text("db")] if table.text("db") else [self.home, ""]
-            behind = ((self.engine.behind(name, home), home) for home in homes if known)
+            behind = ((self.engine.row_origin(name, home), home) for home in homes if known)
             found, home = next((one for one in behind if one[0] is not None), (None, ""))
             if found is None:
                 raise _ComputedError("the rows of something that is no table")
