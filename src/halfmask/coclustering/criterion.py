@@ -75,7 +75,7 @@ class GridCriterion:
                 if garbage is not None and garbage[side] is not None:
                     cost += self._garbage(variable, parts[side], int(held[garbage[side]]))
                     cost -= self.prior(side, parts[side])[parts[side]]
-        cells = cell_counts(observed, partition)[1]
+        cells = cell_counts(observed, partition)[1]  # empty ones add log 0! = 0
         return float(cost - factorial[cells].sum())
 
     def null(self) -> float:

@@ -33,9 +33,8 @@ if TYPE_CHECKING:
 
 _SMALL, _LARGE = Decimal("1e-12"), Decimal("1e17")  # beyond, numbers are written as 1.5E+20
 _NOISE = 1e-9  # of the gap between two values
-_LOWERED = Decimal(
-    "0.001"
-)  # the first bound is lowered so that the least value is inside, as printed
+# The first bound is lowered so that the least value is inside, as printed.
+_LOWERED = Decimal("0.001")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +98,7 @@ def _short(values: NDArray[np.float64], bound: float, *, whole: bool) -> float:
         return float(np.floor(bound))
     low = values[place - 1] if place else -np.inf
     high = values[place] if place < len(values) else np.inf
-    for places in range(3, 18):
+    for places in range(3, 18):  # the fewest decimals that part the same values
         near = round(bound, places)
         if low <= near < high:
             return near
@@ -128,7 +127,7 @@ def equal_frequency(numbers: NDArray[np.float64], parts: int) -> IntervalCuts:
         inner = dict(zip(after.tolist(), between.tolist(), strict=True))
     for place in np.flatnonzero(heavy).tolist():
         inner[place] = float(values[place])
-        if place and not heavy[place - 1]:
+        if place and not heavy[place - 1]:  # it is alone only if it is cut off below too
             inner[place - 1] = float(values[place - 1] + values[place]) / 2
     ends = [inner[place] for place in sorted(inner) if 0 <= place < len(values) - 1]
     return _cuts(np.array([values[0], *ends, values[-1]]))

@@ -266,6 +266,7 @@ class Ambiguity:
 
     def value(self, grouping: PublishedClasses) -> float:
         """Return the metric of a grouping."""
+        # Logarithms: the number of all leaf tuples may leave every float, the share does not.
         covered = np.exp(grouping.log_leaves - grouping.log_all_leaves)
         return float(grouping.rows @ covered + grouping.suppressed) / grouping.total
 
@@ -291,7 +292,7 @@ class KullbackLeibler:
         total = grouping.total
         original = grouping.tuples / total
         rows, spread = grouping.rows, grouping.log_leaves
-        if grouping.suppressed:
+        if grouping.suppressed:  # one more class, over everything
             rows = np.append(rows, grouping.suppressed)
             spread = np.append(spread, grouping.log_all_leaves)
         guess = np.log(rows / total) - spread

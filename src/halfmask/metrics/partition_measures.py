@@ -182,6 +182,7 @@ def measure_classes(
     columns = len(whole.columns)
     trees = sum(w for w, line in zip(whole.weights, whole.ordered, strict=True) if not line)
     gone = deleted * float(whole.weights.sum())
+    # Measures of pairs take time that grows with the squares of classes.
     few = int((np.unique(own, return_counts=True)[1] ** 2).sum()) <= pairs
     return PartitionMeasures(
         rows=int(rows.sum()),

@@ -209,7 +209,7 @@ def decide(risk: Estimate, limit: float) -> Outcome:
     """Whether a risk is surely below the limit, surely above, or neither."""
     if risk.low is None or risk.high is None or not risk.trusted:
         return "undecided"
-    if risk.high <= limit:
+    if risk.high <= limit:  # the whole interval: a few lucky attempts prove nothing
         return "met"
     return "not met" if risk.low > limit else "undecided"
 
@@ -354,6 +354,7 @@ def _shared(original: Tuples, name: str, published: pa.Array, *, whole: bool) ->
 def _written(side: Tuples, name: str) -> tuple[pa.Array, bool]:
     """Values as texts without what is easily changed (case, spaces, signs); whether all."""
     values, whole = side.texts(name, _VALUES)
+    # "AB-12 3" stays the same identifier as "ab123".
     plain = pc.replace_substring_regex(pc.utf8_lower(values), r"[^\p{L}\p{N}]+", "")
     return plain.filter(pc.not_equal(plain, "")), whole
 

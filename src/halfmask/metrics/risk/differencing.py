@@ -126,6 +126,7 @@ def differencing(one: Sides, two: Sides) -> Differencing:
             "One of the releases stands for few of the people: nothing combines."
         )
         return Differencing(0, 0, nothing, nothing, ())
+    # 0 are those left out: to be missing from a release is told by it too.
     shifted = [(owner + 1).astype(np.int32) for owner in owners]
     smallest = min(int(ReleasedTuples(side.quasi).rows.min()) for side in (one, two))
     ids, count = joint([(codes, int(codes.max()) + 1) for codes in shifted])
@@ -185,6 +186,8 @@ def _disclosed(
         return failed_estimate(
             "The releases hold values of this column that the original does not know."
         )
+    # Pairs of classes that somebody stands in; of each, the values of the first that the second
+    # holds too, found as numbers of class and value.
     leaves, rows = sets[0][2], one.original_counts
     pairs, turn = np.unique(
         owners[0][both] * (int(owners[1].max()) + 1) + owners[1][both], return_inverse=True

@@ -128,6 +128,7 @@ def disclosure(
     totals = held.totals()
     prior = totals / total
     gain = shares - prior[held.values]
+    # What two distributions share; 1 minus it is their total variation.
     inside = np.bincount(owner, weights=np.minimum(shares, prior[held.values]), minlength=len(rows))
     entropy = entropy_of(totals)
     own = np.bincount(owner, weights=-shares * np.log2(shares), minlength=len(rows))
@@ -188,6 +189,8 @@ def minimality(sides: Sides) -> Estimate:
             [*coarse[:place], (finer.astype(np.int32), int(finer.max()) + 1), *coarse[place + 1 :]]
         )
         part_sizes = tally(parts, count, counts)
+        # A class could be split if its smallest part is large enough; a part as large as the class
+        # is no split.
         least = np.full(classes, np.iinfo(np.int64).max)
         np.minimum.at(least, ids, part_sizes[parts])
         splits |= (least >= smallest) & (least < sizes)

@@ -113,11 +113,12 @@ def _outside_linked(targets: Targets) -> Estimate | None:
     counts = sides.original_counts[: targets.size]
     own, people = owner[: targets.size], int(counts.sum())
     there = tally(own + 1, len(released) + 1, counts)
-    if there[0] <= max(0, people - sides.after):
+    if there[0] <= max(0, people - sides.after):  # nobody lacks a row but those left out
         return None
     nearest, _ = row_distances(sides.quasi).nearest(targets.control, k=1, seed=2)
     mine = owner[targets.control]
     linked = mine[released.ids[sides.released_at(nearest[:, 0])] == mine]
+    # Whoever fits an equal row is one of its rows' people, and counts as one more of them.
     hits = float((1 / np.maximum(released.rows[linked], there[linked + 1] + 1)).sum())
     return proportion(min(hits * people / min(people, sides.after), count), count)
 

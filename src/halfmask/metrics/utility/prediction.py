@@ -260,6 +260,7 @@ def _area(classes: Any, chances: Any, truth: NDArray[np.int64]) -> float | None:
 
 def _ranked_area(inside: NDArray[np.bool_], score: NDArray[np.float64]) -> float:
     """How often one inside scores above one outside, ties counting half, by mean ranks."""
+    # Mann and Whitney: the area is the rank sum of those inside, less what it is at least.
     _, place, held = np.unique(score, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(held) - (held - 1) / 2)[place]
     own = int(inside.sum())
@@ -287,6 +288,7 @@ def _explained(truth: NDArray[np.float64], guess: NDArray[np.float64]) -> Estima
         return failed_estimate("The target never varies.", rows)
     errors = (truth - guess) ** 2
     lost = float(errors.mean()) / spread
+    # The delta method for a ratio of means.
     half = 1.96 * float((errors - lost * squares).std()) / spread / math.sqrt(rows)
     return Estimate(1 - lost, 1 - lost - half, min(1.0, 1 - lost + half), rows)
 
@@ -392,6 +394,7 @@ def _regression(
     name: str, both: tuple[_Side, _Side], own: NDArray[np.bool_], reason: str
 ) -> Regression:
     rows = min(side.rows for side in both)
+    # Backwards, so that of a column's indicators the first, its most frequent value, is left out.
     target, others = int(np.flatnonzero(own)[0]), np.flatnonzero(~own)[::-1]
     if not _independent(both, np.array([target])):
         return Regression(name, failed_estimate("The target does not vary on both sides.", rows))
@@ -428,6 +431,7 @@ def overlap(one: Numbers, half: Numbers, two: Numbers, other: Numbers) -> Number
 
 def _independent(both: Sequence[_Side], places: NDArray[np.int64]) -> list[int]:
     """Those of some features that vary on each side beyond what the ones before them give."""
+    # Gaussian elimination: what is left on the diagonal is what the features before do not give.
     rest = [side.products[np.ix_(places, places)] for side in both]
     spreads = [np.diag(one).copy() for one in rest]
     kept = []

@@ -72,7 +72,7 @@ def counting_queries(
     tuples: dict[tuple[int, ...], Any] = {}
     for _ in range(queries):
         chosen = tuple(sorted(random.choice(len(shared), wide, replace=False).tolist()))
-        if chosen not in tuples:
+        if chosen not in tuples:  # columns repeat: distinct tuples are found once for each set
             picked = [shared[i] for i in chosen]
             tuples[chosen] = (
                 _distinct([(c.before, c.leaves) for c in picked], sides.original_counts),
@@ -86,7 +86,7 @@ def counting_queries(
             guess = guess * shared[i].inside(wanted)[after[1][place]]
         truth, answer = float(real.sum()), float(guess.sum())
         if scaled:
-            answer *= sides.before / sides.after
+            answer *= sides.before / sides.after  # left-out rows cost nothing then
         errors.append(abs(answer - truth) / max(truth, _FLOOR * sides.before, 1.0))
     return CountingQueries(
         mean_estimate(errors, f"{queries} random queries"),
@@ -114,6 +114,7 @@ def _condition(
 
     ``ends`` counts the rows up to each leaf.
     """
+    # Rows are drawn, not values: frequent values are asked for as often as they occur.
     picked = np.searchsorted(ends, random.integers(0, int(ends[-1]), 2), side="right")
     if column.numbers is not None:
         low, high = column.numbers[picked].min(), column.numbers[picked].max()

@@ -284,6 +284,7 @@ def _groups(column: SharedColumn, sides: Sides) -> list[GroupLoss]:
         if before[one] >= FEWEST
         for pair in [(int(before[one]), int(after[one]))]
     ]
+    # Small groups are told together only, and not at all where they are few even so.
     pair = (int(before[small].sum()), int(after[small].sum()))
     if pair[0] >= FEWEST:
         named.append(_loss(column.name, f"values that under {FEWEST} rows hold", pair))
@@ -302,6 +303,7 @@ def _blocks(column: SharedColumn) -> NDArray[np.int64]:
 
     owner = np.repeat(np.arange(column.labels), column.sizes)
     size = column.labels + column.leaves
+    # Labels and leaves as a graph: leaves that a chain of labels joins cannot be told apart.
     edges = (np.ones(len(owner)), (owner, column.labels + column.covered))
     ids = connected_components(csr_array(edges, shape=(size, size)), directed=False)[1]
     found = np.unique(ids[column.labels :], return_inverse=True)[1]
