@@ -22,7 +22,7 @@ import numpy as np
 
 from halfmask.anonymize.groupings import Groupings
 from halfmask.errors import SchemaError, UnsatisfiableError
-from halfmask.metrics.cost import CellMetric, PublishedClasses
+from halfmask.metrics.cost import CellMetric, ClassFigures
 from halfmask.models.k_anonymity import KAnonymity
 from halfmask.release.demands import SET_ASIDE
 
@@ -370,7 +370,7 @@ class RecodingProblem:
         levels: Sequence[int],
         classes: Classes,
         kept: NDArray[np.bool_] | None = None,
-    ) -> PublishedClasses:
+    ) -> ClassFigures:
         """The classes of ``kept``, or all that hold rows."""
         kept = classes.rows > 0 if kept is None else kept
         rows, keys = classes.rows[kept], classes.keys[kept]
@@ -381,7 +381,7 @@ class RecodingProblem:
                 keys, layout.words, layout.shifts, layout.masks, places, self._flat
             )
         suppressed = self.rows - int(rows.sum())
-        return PublishedClasses(
+        return ClassFigures(
             rows, log_leaves, suppressed, self.rows, self._everything, self.tuple_rows
         )
 

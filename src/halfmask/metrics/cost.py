@@ -49,7 +49,7 @@ class CellMetric(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PublishedClasses:
+class ClassFigures:
     """What a metric of whole classes sees.
 
     Attributes:
@@ -79,7 +79,7 @@ class ClassMetric(Protocol):
 
     name: ClassVar[str]
 
-    def value(self, grouping: PublishedClasses) -> float:
+    def value(self, grouping: ClassFigures) -> float:
         """Return the metric of a grouping."""
         ...
 
@@ -212,7 +212,7 @@ class Discernibility:
     name: ClassVar[str] = "discernibility"
     reads_labels: ClassVar[bool] = False
 
-    def value(self, grouping: PublishedClasses) -> float:
+    def value(self, grouping: ClassFigures) -> float:
         """Return the metric of a grouping."""
         alike = int(grouping.rows @ grouping.rows) + grouping.suppressed * grouping.total
         return alike / grouping.total**2
@@ -238,7 +238,7 @@ class AverageClassSize:
     name: ClassVar[str] = "average-class-size"
     reads_labels: ClassVar[bool] = False
 
-    def value(self, grouping: PublishedClasses) -> float:
+    def value(self, grouping: ClassFigures) -> float:
         """Return the metric of a grouping."""
         return grouping.total / (len(grouping.rows) + (grouping.suppressed > 0))
 
@@ -264,7 +264,7 @@ class Ambiguity:
 
     name: ClassVar[str] = "ambiguity"
 
-    def value(self, grouping: PublishedClasses) -> float:
+    def value(self, grouping: ClassFigures) -> float:
         """Return the metric of a grouping."""
         # Logarithms: the number of all leaf tuples may leave every float, the share does not.
         covered = np.exp(grouping.log_leaves - grouping.log_all_leaves)
@@ -287,7 +287,7 @@ class KullbackLeibler:
 
     name: ClassVar[str] = "kl"
 
-    def value(self, grouping: PublishedClasses) -> float:
+    def value(self, grouping: ClassFigures) -> float:
         """Return the metric of a grouping."""
         total = grouping.total
         original = grouping.tuples / total
