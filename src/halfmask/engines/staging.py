@@ -266,7 +266,7 @@ class StagedRows:
         self._finalizer = weakref.finalize(self, held.close)
 
     def __repr__(self) -> str:
-        return f"AsideRows({self.engine})"
+        return f"StagedRows({self.engine})"
 
     @property
     def rows(self) -> int:
