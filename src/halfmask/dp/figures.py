@@ -39,6 +39,7 @@ from halfmask.dp.mechanisms import CountTree, StableGroups, quantile
 from halfmask.dp.sampling import Sampler
 from halfmask.dp.views import STEPS, ExactCounts, Question, Scale, count_of, views_of
 from halfmask.errors import ParameterError
+from halfmask.table.document import Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -74,7 +75,7 @@ def attacker(epsilon: Number, values: int, *, delta: Number = 0) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnBound:
+class ColumnBound(Result):
     """How well an attacker can guess one column of one person, before and after the release."""
 
     column: str

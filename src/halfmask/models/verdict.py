@@ -9,7 +9,7 @@ models say before it helps anybody, so modules with models import tables where t
 from __future__ import annotations
 
 import math
-from dataclasses import MISSING, Field, asdict, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields
 from decimal import Decimal
 from functools import cache
 from importlib import import_module, metadata
@@ -30,6 +30,7 @@ import numpy as np
 
 from halfmask.errors import InternalError, ParameterError
 from halfmask.models.exact_comparison import ParameterNumber, fraction
+from halfmask.table.document import Result, document_field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -221,7 +222,7 @@ class KernelDemand(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class DemandLevel:
+class DemandLevel(Result):
     """Those who demand the same, and what they have.
 
     Attributes:
@@ -234,13 +235,9 @@ class DemandLevel:
     people: int
     reached: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """The level as plain values."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Result):
     """The outcome of checking one model on one table.
 
     Attributes:
@@ -273,7 +270,9 @@ class Verdict:
     smallest: int | None = None
     note: str = ""
     demands: tuple[DemandLevel, ...] = ()
-    failing: tuple[object, ...] = field(default=(), repr=False, compare=False)
+    failing: tuple[object, ...] = field(
+        default=(), repr=False, compare=False, metadata=document_field(hidden=True)
+    )
 
     def _repr_html_(self) -> str:
         """The verdict, by demand where it is personal; nobody is named."""
@@ -293,14 +292,8 @@ class Verdict:
 
         A personal promise has no figure for all: it is told by demand.
         """
-        plain = asdict(self)
-        del plain["failing"]
-        plain["demands"] = list(plain["demands"])
-        if self.demands:
-            return plain | {"required": None, "achieved": None}
-        for key in ("required", "achieved"):
-            plain[key] = plain[key] if math.isfinite(plain[key]) else None
-        return plain
+        found = Result.to_dict(self)
+        return found | {"required": None, "achieved": None} if self.demands else found
 
 
 @runtime_checkable

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from halfmask.table.document import Result
 from halfmask.table.tuples import ones, rows_in
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Result):
     """One method that was looked at, for whoever holds the table.
 
     Attributes:

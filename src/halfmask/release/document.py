@@ -6,7 +6,7 @@ import datetime
 import hashlib
 import json
 import platform
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from halfmask.errors import ParameterError
 from halfmask.release.labels import Sets
 from halfmask.release.partition import RowPartition
-from halfmask.table.document import plain_value as plain_value  # releases take it from here
+from halfmask.table.document import Result
 from halfmask.table.hierarchy import TOP
 from halfmask.table.tuples import all_ones, ones, tally
 
@@ -119,7 +119,7 @@ def _versions() -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnChange:
+class ColumnChange(Result):
     """What became of one column of the original table.
 
     Attributes:
@@ -152,7 +152,7 @@ class ColumnChange:
     def to_dict(self) -> dict[str, Any]:
         """Return the change as plain values."""
         cells = [{"level": level, "rows": rows} for level, rows in self.cells.items()]
-        return asdict(self) | {"cells": cells, "steps": list(self.steps)}
+        return Result.to_dict(self) | {"cells": cells}
 
 
 def column_changes(

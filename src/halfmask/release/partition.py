@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from halfmask.release.labels import ClassLabels, Label, encode_labels, label_classes
+from halfmask.table.document import Result
 from halfmask.table.hierarchy import TOP
 from halfmask.table.tuples import ones, picked, rows_in, tally
 
@@ -179,7 +180,7 @@ class SizeBin:
 
 
 @dataclass(frozen=True, slots=True)
-class ClassSizes:
+class ClassSizes(Result):
     """The sizes of the published classes.
 
     Attributes:
@@ -208,10 +209,6 @@ class ClassSizes:
             for i in range(len(edges) - 1)
         )
         return cls(len(sizes), int(sizes.min()), int(sizes.max()), float(sizes.mean()), bins)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the summary as plain values."""
-        return asdict(self)
 
 
 def _edges(smallest: int, largest: int, bins: int = 20) -> NDArray[np.int64]:

@@ -12,7 +12,6 @@ from halfmask.errors import PrivacyError
 from halfmask.release.document import (
     AS_IT_WAS,
     certificate_facts,
-    plain_value,
     published_verdict,
     risk_figures,
     versions,
@@ -26,6 +25,7 @@ from halfmask.release.files import (
     write_report,
     write_table,
 )
+from halfmask.table.document import Result, plain_value
 from halfmask.table.schema import Schema
 
 if TYPE_CHECKING:
@@ -279,8 +279,8 @@ class Release:
         facts = {
             "format": f"halfmask.{self.kind}/1",
             **self._facts(),
-            "versions": dict(self.versions),
-            "notes": list(self.notes),
+            "versions": self.versions,
+            "notes": self.notes,
         }
         # That demands were set aside is said before all else.
         found: dict[str, Any] = plain_value(
@@ -323,7 +323,7 @@ class Release:
         )
 
     def _facts(self) -> dict[str, Any]:
-        """What the document of this kind of release says, in its order."""
+        """What the document of this kind of release says, in its order; made plain afterwards."""
         total = self.rows + self.suppressed
         return {
             "outcome": self._outcome(),
@@ -339,16 +339,16 @@ class Release:
             ],
             "loss": self.loss,
             "levels": self.levels,
-            "columns": [column.to_dict() for column in self.columns],
-            "classes": None if self.classes is None else self.classes.to_dict(),
+            "columns": self.columns,
+            "classes": self.classes,
             "risk": None if self.risk is None else risk_figures(self.risk),
             "method": self.method,
             "metric": self.metric,
             "gap": self.gap,
-            **({"tried": [one.to_dict() for one in self.tried]} if self.tried else {}),
+            **({"tried": self.tried} if self.tried else {}),
             "steps": len(self.recoding.steps) if self.recoding is not None else 0,
-            "parameters": dict(self.parameters),
-            **({"statement": dict(self.statement)} if self.statement else {}),
+            "parameters": self.parameters,
+            **({"statement": self.statement} if self.statement else {}),
         }
 
     def _outcome(self) -> str:
@@ -381,7 +381,7 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerLevel:
+class AnswerLevel(Result):
     """One level of the chain and what was published there."""
 
     level: int
@@ -389,10 +389,6 @@ class AnswerLevel:
     k: int
     l: int
     rows: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """The level as plain values."""
-        return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
@@ -462,12 +458,12 @@ class Answer(Release):
             "rows": len(self),
             "people": self.people,
             "depth": self.depth,
-            "withheld": dict(self.withheld),
+            "withheld": self.withheld,
             "semantics": self.semantics,
             "gap": self.gap,
             "engine": self.engine,
-            "levels": [level.to_dict() for level in self.chain],
-            "verdicts": [verdict.to_dict() for verdict in self.verdicts],
+            "levels": self.chain,
+            "verdicts": self.verdicts,
             "sql": self.sql,
         }
 
@@ -515,12 +511,9 @@ class PrivateRelease(Release):
             "rows": {"published": len(self)},
             "columns": list(self._arrow.column_names),
             "privacy": self.receipt.to_dict(),
-            "attacker": [
-                {"column": b.column, "values": b.values, "before": b.before, "after": b.after}
-                for b in self.bounds
-            ],
+            "attacker": self.bounds,
             "method": self.method,
-            "parameters": dict(self.parameters),
+            "parameters": self.parameters,
         }
 
     def _outcome(self) -> str:
@@ -563,9 +556,9 @@ class SyntheticRelease(Release):
             "outcome": self._outcome(),
             "rows": {"published": len(self)},
             "columns": list(self._arrow.column_names),
-            "statement": dict(self.statement),
+            "statement": self.statement,
             "method": self.method,
-            "parameters": dict(self.parameters),
+            "parameters": self.parameters,
         }
 
     def _outcome(self) -> str:

@@ -158,12 +158,12 @@ class MaskedRelease(Release):
             "verdicts": [
                 v.to_dict() | (hidden if v.model in self._personal() else {}) for v in self.verdicts
             ],
-            "columns": [column.to_dict() for column in self.columns],
+            "columns": self.columns,
             "risk": None if self.risk is None else risk_figures(self.risk),
             "tables": {name: table.column_names for name, table in self.tables.items()},
             "statement": {n: one for n, one in self.statement.items() if n != "measured"},
             "method": self.method,
-            "parameters": dict(self.parameters),
+            "parameters": self.parameters,
         }
 
     def _told(self) -> list[str]:

@@ -87,13 +87,13 @@ class TableRelease(Release):
                 "withheld": self.withheld,
                 "kept_share": 1 - self.withheld / len(self),
             },
-            "by": list(self.by),
+            "by": self.by,
             "value": self.value,
             "axes": [axis.to_dict() for axis in self.grid.axes],
             "method": self.method,
             "gap": self.gap,
-            "parameters": dict(self.parameters),
-            "statement": dict(self.statement),
+            "parameters": self.parameters,
+            "statement": self.statement,
         }
 
     def _outcome(self) -> str:
