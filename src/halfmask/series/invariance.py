@@ -77,13 +77,7 @@ def publish_series(
     drop = unmet == "suppress"
     share = options.get("counterfeits", MOST)
     require_number("counterfeits", share, 0)
-    work = SeriesDivision.of(table, invariance, others, ledger, drop=drop)
-    while True:
-        work.divide()
-        short = work.short()
-        if not short.any():
-            break
-        work = work.without(short, ledger, drop=drop)
+    work = _divide(table, (invariance, others), ledger, drop=drop)
     fake = len(work.counterfeits)
     if fake > share * len(work.table):
         raise PrivacyError(
@@ -111,6 +105,24 @@ def publish_series(
         left_out=len(table) - len(work.table),
     )
     return seal(candidate)
+
+
+def _divide(
+    table: Table,
+    models: tuple[MInvariance, Sequence[Model]],
+    ledger: SeriesLedger,
+    *,
+    drop: bool,
+) -> SeriesDivision:
+    """The rows in classes, without those who cannot be served where these are dropped."""
+    work = SeriesDivision.of(table, *models, ledger, drop=drop)
+    while True:
+        work.divide()
+        # Counterfeits fill signatures but are no people: a personal k can still fail.
+        short = work.short()
+        if not short.any():
+            return work
+        work = work.without(short, ledger, drop=drop)
 
 
 def _without_rare(partition: RowPartition, table: Table, need: NDArray[np.int64]) -> RowPartition:

@@ -154,18 +154,7 @@ def regions_of(
         )
         for i, name in enumerate(schema.quasi)
     ]
-    order = sorted(range(len(columns)), key=lambda i: -len(columns[i].labels))
-    columns = [columns[i] for i in order]
-    numbered = []
-    for one in quasi:
-        chosen = [one[i] for i in order]
-        numbered.append(
-            [
-                label_numbers(column, texts)[codes]
-                for column, (texts, codes) in zip(columns, chosen, strict=True)
-            ]
-        )
-    stacked = [np.concatenate([one[i] for one in numbered]) for i in range(len(columns))]
+    columns, stacked = _number_labels(columns, quasi)
     ids, count = joint([(c, len(k.labels)) for c, k in zip(stacked, columns, strict=True)])
     first = np.empty(count, dtype=np.int64)
     first[ids] = np.arange(len(ids))
@@ -191,6 +180,20 @@ def regions_of(
         tuple(texts for _, texts in numbered_values),
         _whole_rows(releases, schema, (parts, count)),
     )
+
+
+def _number_labels(
+    columns: Sequence[ColumnLeaves],
+    quasi: Sequence[Sequence[tuple[list[Label], NDArray[np.int32]]]],
+) -> tuple[list[ColumnLeaves], list[NDArray[np.int32]]]:
+    """The columns, and the number of the label of every row of all releases in each of them."""
+    # Most labels first: the walk over pairs tells most boxes apart by its first column.
+    order = sorted(range(len(columns)), key=lambda i: -len(columns[i].labels))
+    stacked = [
+        np.concatenate([label_numbers(columns[i], one[i][0])[one[i][1]] for one in quasi])
+        for i in order
+    ]
+    return [columns[i] for i in order], stacked
 
 
 def _require(releases: Sequence[Tuples], schema: Schema) -> None:
