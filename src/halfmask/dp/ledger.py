@@ -264,6 +264,7 @@ class BudgetLedger:
         """Record a spending and give its serial number, or refuse and record nothing."""
         require_budget("amount", amount)
         with self._file.change() as change:
+            # Read and written under one lock: two processes cannot spend the same rest.
             known = self._account(change.records)
             self._require_table(known, table)
             new = Spending(len(known.spendings) + 1, now(), purpose, amount, levels, part)

@@ -60,6 +60,8 @@ class Sampler:
         """Uniform integers from 0 to ``limit`` - 1."""
         if not 0 < limit <= 1 << 62:
             raise ParameterError("limit", limit, "1 to 2**62")
+        # A remainder of every word would favor small numbers: words of the last, partial round are
+        # drawn again.
         fair = _WORD - _WORD % limit
         out = self.words(size)
         if fair < _WORD:
@@ -101,6 +103,8 @@ class Sampler:
 
     def _exp_of_part(self, part: Ints, denominator: int) -> Bits:
         """True with chance exp(-part / denominator) where 0 <= part <= denominator."""
+        # Coins of chance part / (denominator * k), k = 1, 2, ..., until one fails: k is odd with
+        # chance 1 - g + g**2 / 2! - ... = exp(-g), g = part / denominator.
         odd = np.zeros(len(part), np.bool_)
         left = np.arange(len(part))
         k = 1
@@ -119,6 +123,7 @@ class Sampler:
         out = np.empty(size, np.int64)
         want = np.arange(size)
         while len(want):
+            # x = low + scale * high, and exp(-x / scale) = exp(-low / scale) * exp(-high).
             low = self.below(scale, len(want))
             kept = self._exp_of_part(low, scale)
             high = self._unit_geometric(int(kept.sum()))
@@ -158,6 +163,7 @@ class Sampler:
         out = np.empty(size, np.int64)
         want = np.arange(size)
         while len(want):
+            # Laplace noise as wide as the deviation covers the Gaussian; the rest is rejected.
             guess = self.discrete_laplace(Fraction(t), len(want))
             kept = self._gaussian_kept(np.abs(guess), a, b, t)
             out[want[kept]] = guess[kept]

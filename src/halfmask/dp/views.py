@@ -215,6 +215,7 @@ class GuardedRows:
             return rows, np.empty(0, np.uint64)
         rows = rows[np.argsort(self._people[rows], kind="stable")]
         people, earlier = self._people[rows], np.sort(before)
+        # The how manieth of its person each row is, after those that earlier nodes counted.
         turn = np.arange(len(people)) - np.searchsorted(people, people)
         turn += np.searchsorted(earlier, people, "right") - np.searchsorted(earlier, people)
         free = turn < self.allowance.rows_per_person

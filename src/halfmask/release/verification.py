@@ -65,6 +65,7 @@ def recheck_models(
         tied: whose row each is, where something that leaves ties the rows of a person together.
         counts: how many rows each of ``table`` stands for; None: one.
     """
+    # Classes are what a reader sees: labels that are spelled alike are one, whatever their level.
     labels = [encode_labels(column) for column in quasi.columns]
     alone = _ids(labels, len(kept))
     if tied is not None:
@@ -321,6 +322,7 @@ def require_round_bounds(
         }
         kind = table.encode(name).values.type
         values = {text for text in encode_labels(table.encode(name).values).to_pylist() if text}
+        # Where a cell is a value itself, all of its class hold it: only bounds and members count.
         inside = {text for text in texts if text not in values and text != TOP}
         if not inside or recoding.labels[name].levels(table, name) is not None:
             continue

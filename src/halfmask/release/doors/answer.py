@@ -510,6 +510,7 @@ def _check_shares(candidate: AnswerCandidate) -> None:
     if shares is None or candidate.figures is None:
         return
     for row in shares.rows.to_pylist():
+        # Both rules anew: LargestShares.dominated is what the maker of the answer went by.
         for i, name in enumerate(shares.figures):
             if candidate.figures[name][row["place"]].as_py() is None or not row[f"t{i}"]:
                 continue
