@@ -321,6 +321,7 @@ def _apply_splits(
         part[moved] = 1 + split.label[going]
         behind[view[here & ~split.moves]] = 1
     after.group = number_pairs(cells.group, part)
+    # In the decision list who goes finer stands before who stays behind.
     after.rank = np.unique(2 * cells.rank + behind, return_inverse=True)[1].reshape(-1)
     return after
 
@@ -398,6 +399,7 @@ def _cells(problem: RecodingProblem, blocks: list[_Block]) -> CellLevels:
 
 
 def _require(problem: RecodingProblem) -> None:
+    # Cells are lowered one by one, so that what each of them loses has to be known by itself.
     if not isinstance(problem.metric, CellMetric):
         raise ParameterError(
             "metric", problem.metric.name, "loss, mean-loss, precision or entropy with local"

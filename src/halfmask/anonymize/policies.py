@@ -164,18 +164,8 @@ def compare_policies(
         raise ParameterError("method", method, "one of " + ", ".join(METHODS))
     if not seeds:
         raise ParameterError("seeds", tuple(seeds), "at least one")
-    if concerns is None and states(table.schema, "k"):
-        runs = [(OWN, [table])]
-    else:
-        chosen = list(CONCERNS) if concerns is None else list(concerns)
-        deals = seeds[:1] if correlated else seeds
-        runs = [
-            (
-                one if isinstance(one, str) else "/".join(f"{share:g}" for share in one),
-                [generate(table, one, k=k, correlated=correlated, seed=seed) for seed in deals],
-            )
-            for one in chosen
-        ]
+    deals = seeds[:1] if correlated else seeds  # what demands grow with leaves nothing to chance
+    runs = _populations(table, concerns, k, correlated, deals)
     low_to_high = demands(k)
     if low_to_high[2] > len(table) and runs[0][0] != OWN:
         allowed = f"demands of no more than the {len(table):,} rows of the table"
@@ -190,6 +180,25 @@ def compare_policies(
         seeds=len(seeds),
         gains=tuple(gains),
     )
+
+
+def _populations(
+    table: Table,
+    concerns: Sequence[str | ConcernShares] | None,
+    k: Sequence[int],
+    correlated: Sequence[str] | None,
+    deals: Sequence[int],
+) -> list[tuple[str, list[Table]]]:
+    """The table with the demands of each population, by its name; its own where none is named."""
+    if concerns is None and states(table.schema, "k"):
+        return [(OWN, [table])]
+    return [
+        (
+            one if isinstance(one, str) else "/".join(f"{share:g}" for share in one),
+            [generate(table, one, k=k, correlated=correlated, seed=seed) for seed in deals],
+        )
+        for one in (list(CONCERNS) if concerns is None else concerns)
+    ]
 
 
 class _Runs:

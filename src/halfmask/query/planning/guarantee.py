@@ -212,6 +212,7 @@ def requirements(
     needed = [Requirement("people", "people", None if person is None else 0)]
     if person is not None:
         tests.append(DistinctTest(person, k, total=True))
+    # A figure made of few values tells of these few people, however many stand in its row.
     for argument in dict.fromkeys(aggregates.arguments):
         name = argument.name if isinstance(argument, exp.Column) else argument.sql("duckdb")
         if person is None:
@@ -220,6 +221,7 @@ def requirements(
         elif argument.find(exp.Column):
             needed.append(Requirement("contributors", name, len(tests)))
             tests.append(DistinctTest(_owner(argument, person), k))
+    # Homogeneity: k people who share a value would give it away.
     if l > 1:
         for column in _diverse(text, scope, chain, aggregates):
             needed.append(Requirement("diversity", column.name, len(tests)))
