@@ -178,65 +178,36 @@ def synthesize_groups(table: Table, settings: DrawSettings) -> SyntheticRelease:
     table, note = read_columns(table, named, settings.policies)
     wanted, raised = _least_people(table, settings.k, settings.demands)
     settings.require()
-    seed = settings.seed
     names = published_columns(table)
     _require_repeating(table, names)
     impossible, given = _conditions(table, settings, names)
+    seed = settings.seed
     random = np.random.default_rng(secrets.randbits(128) if seed is None else seed)
     size = settings.rows or len(table)
     table, held = hold_out(table, settings.holdout, random)
     owner = _owners(table)
     if given:
         require_shared_condition(table, given, wanted, owner)
-    cut: dict[str, Any] = {
-        name: getattr(settings, name) for name in ("bins", "intervals", "labels")
-    }
-    melted, finest = cocluster_parts(
-        table,
-        melt_columns([shared_parts(table, name, wanted, owner, **cut) for name in names]),
-        again=names if settings.intervals == "modl" else (),
-        seed=seed or 0,
-        time_limit=settings.time_limit,
-    )
-    grid = _coarsen(finest, wanted, settings.strategy, owner)
-    columns = [support(table, column, wanted, owner) for column in melted.columns]
-    model = generator(grid, melted.offsets, np.concatenate([one.drawn for one in columns]))
-    together = settings.combinations if wanted > 1 and len(names) > 1 else 1
-    shared = None
-    lost: tuple[str, ...] = ()
-    if together > 1:
-        shared = shared_combinations(
-            melted.columns, together, wanted, owner, stretch=not settings.labels
-        )
-        model, lost = _possible(model, shared, columns)
+    groups = _PeopleGroups.of(table, names, wanted, owner, settings)
     changed: list[float] = []
 
     def draw(count: int) -> pa.Table:
-        codes, groups = model.draw_in_groups(count, random, mode=settings.mode)
-        if shared is not None:
-            exchange_rare(codes, groups, shared, random)
-            changed.append(redraw_rare(codes, groups, model, shared, random))
-        return _drawn_rows(table, columns, codes, random, labels=settings.labels)
+        codes, share = groups.draw(count, random, settings.mode)
+        changed.append(share)
+        return _drawn_rows(table, groups.columns, codes, random, labels=settings.labels)
 
     rows = draw_fitting(draw, size, impossible, given)
-    obtained = PartSizes(grid.partition[0], owner).fewest()
-    parameters: dict[str, Any] = {
-        "k": settings.k,
-        "k_obtained": obtained,
-        **{name: getattr(settings, name) for name in _STATED},
-        "parts": list(grid.parts),
-        "rounds": ROUNDS,
-        **stated_conditions(table.schema.impossible, settings.given),
-    }
-    notes = (*raised, *_notes(grid, columns, obtained, wanted), *unweighted_notes(table.schema))
-    notes = (*notes, *((note,) if note else ()))
-    notes = (*notes, *_combination_notes(lost, max(changed, default=0.0), wanted))
-    declared = table.schema.impossible
+    obtained = PartSizes(groups.grid.partition[0], owner).fewest()
     notes = (
-        *notes, *condition_notes(declared, settings.given), *apart
-    )  # fmt: skip
-    if settings.given is not None:
-        notes = (*notes, "The measures compare these rows with those of everybody.")
+        *raised,
+        *_notes(groups.grid, groups.columns, obtained, wanted),
+        *unweighted_notes(table.schema),
+        *((note,) if note else ()),
+        *_combination_notes(groups.lost, max(changed, default=0.0), wanted),
+        *condition_notes(table.schema.impossible, settings.given),
+        *apart,
+        *((_OF_EVERYBODY,) if settings.given is not None else ()),
+    )
     return seal(
         SyntheticCandidate(
             table=table,
@@ -244,17 +215,105 @@ def synthesize_groups(table: Table, settings: DrawSettings) -> SyntheticRelease:
             method="cocluster",
             least=wanted,
             seed=int(random.integers(2**31)),
-            parameters=parameters,
+            parameters=_parameters(table, settings, groups.grid, obtained),
             notes=notes,
             control=held,
-            groups=grid.partition[0],
-            combinations=together,
-            cuts={c.name: c.cuts.bounds[1:-1] for c in melted.columns if c.cuts is not None},
+            groups=groups.grid.partition[0],
+            combinations=groups.together,
+            cuts=groups.cuts,
             demands=settings.demands,
             impossible=impossible,
             given=given,
         )
     )
+
+
+_OF_EVERYBODY = "The measures compare these rows with those of everybody."
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _PeopleGroups:
+    """Groups of at least k people, and what rows are drawn from them.
+
+    Attributes:
+        grid: the co-clustering, merged until each group holds k people.
+        columns: per column the parts and what is drawn inside each.
+        model: the counts of groups by parts.
+        together: of how many columns values are held together by k people.
+        shared: which combinations k people share; None: each value for itself.
+        lost: the columns of which much cannot be drawn for the sake of the others.
+        cuts: per column of numbers the bounds of its intervals.
+    """
+
+    grid: Grid
+    columns: list[SharedColumnParts]
+    model: BlockGenerator
+    together: int
+    shared: SharedCombinations | None
+    lost: tuple[str, ...]
+    cuts: dict[str, Any]
+
+    @classmethod
+    def of(
+        cls,
+        table: Table,
+        names: tuple[str, ...],
+        wanted: int,
+        owner: NDArray[np.int32] | None,
+        settings: DrawSettings,
+    ) -> _PeopleGroups:
+        """Co-cluster rows with the parts of columns, and merge groups that are too small.
+
+        Raises:
+            UnsatisfiableError: there is no structure, or none with groups of so many people.
+        """
+        cut: dict[str, Any] = {
+            name: getattr(settings, name) for name in ("bins", "intervals", "labels")
+        }
+        melted, finest = cocluster_parts(
+            table,
+            melt_columns([shared_parts(table, name, wanted, owner, **cut) for name in names]),
+            again=names if settings.intervals == "modl" else (),
+            seed=settings.seed or 0,
+            time_limit=settings.time_limit,
+        )
+        grid = _coarsen(finest, wanted, settings.strategy, owner)
+        columns = [support(table, column, wanted, owner) for column in melted.columns]
+        model = generator(grid, melted.offsets, np.concatenate([one.drawn for one in columns]))
+        together = settings.combinations if wanted > 1 and len(names) > 1 else 1
+        shared = None
+        lost: tuple[str, ...] = ()
+        if together > 1:
+            # Columns are drawn apart inside a group: k people share it, and perhaps one alone of
+            # them, or nobody, holds two of its values together.
+            shared = shared_combinations(
+                melted.columns, together, wanted, owner, stretch=not settings.labels
+            )
+            model, lost = _possible(model, shared, columns)
+        cuts = {c.name: c.cuts.bounds[1:-1] for c in melted.columns if c.cuts is not None}
+        return cls(grid, columns, model, together, shared, lost, cuts)
+
+    def draw(
+        self, count: int, random: np.random.Generator, mode: Mode
+    ) -> tuple[NDArray[np.int32], float]:
+        """Parts of so many rows, and which share of these held what too few people share."""
+        codes, groups = self.model.draw_in_groups(count, random, mode=mode)
+        if self.shared is None:
+            return codes, 0.0
+        exchange_rare(codes, groups, self.shared, random)
+        return codes, redraw_rare(codes, groups, self.model, self.shared, random)
+
+
+def _parameters(table: Table, settings: DrawSettings, grid: Grid, obtained: int) -> dict[str, Any]:
+    """What a release says of how it was drawn."""
+    return {
+        "k": settings.k,
+        "k_obtained": obtained,
+        **{name: getattr(settings, name) for name in _STATED},
+        "parts": list(grid.parts),
+        "rounds": ROUNDS,
+        **stated_conditions(table.schema.impossible, settings.given),
+    }
 
 
 def _possible(
