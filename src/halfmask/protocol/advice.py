@@ -105,6 +105,7 @@ def advise(
         mean = cells / groups
         reached_l = None
         if sizes:
+            # As if values were spread evenly: each then meets a Poisson number of cells.
             held = 1 - exp(-mean / min(sizes))
             reached_l = _most(min(sizes), partial(_distinct, min(sizes), held))
         found.append(

@@ -150,6 +150,8 @@ def _without_few_missing(
         lacking = merged[f"s{states.index(absence(of))}"].to_pylist()
         people = np.asarray(lacking, dtype=np.int64)
         k = np.array([g[0] for g in plan.request.guarantees], dtype=np.int64)[published.level]
+        # All people less those with a value are those without one: the count would tell of these
+        # few.
         few = pa.array((people > 0) & (people < k))
         at = rows.column_names.index(f"a{i}")
         rows = rows.set_column(at, f"a{i}", pc.if_else(few, None, rows[f"a{i}"]))
@@ -194,6 +196,7 @@ def envelope(
     plain = _HEAD.pack(len(table), len(document), *counts) + table + document
     if len(plain) > size:
         raise RoomError("The answer is larger than its query has room for: raise row or room.")
+    # Filled up: its length tells the relay nothing of the answer.
     plain += bytes(size - len(plain))
     return seal_for(box, query, signer.prove(b"answer" + query + plain) + plain)
 
@@ -207,6 +210,7 @@ def read_envelope(sealed: bytes, *, query: bytes, box: bytes, members: CellGroup
     """
     plain = open_sealed(box, query, sealed)
     proof, body = plain[:PROOF], plain[PROOF:]
+    # Signed inside what is encrypted: the relay learns of no cell which answered.
     members.serial(proof, b"answer" + query + body)
     rows, words, contributions, void = _HEAD.unpack_from(body)
     start = _HEAD.size

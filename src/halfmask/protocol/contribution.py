@@ -169,6 +169,8 @@ def contribution(
     if made.terms.epsilon and policy is not None and policy.epsilon is not None:
         threshold = round_epsilon(made.terms.epsilon)
         epsilon = cost_of_count(policy.epsilon, threshold)
+        # Who allows less than the noise costs is counted by chance, so seldom that it costs no more
+        # than allowed.
         steps = np.array([int(Fraction(policy.epsilon) / STEP)], np.int64)
         if not draw_sample(steps, threshold, Sampler())[0]:
             return Contribution(made.layout.empty(1).tobytes(), None, "left out by chance", epsilon)
@@ -191,6 +193,7 @@ def _obstacle(
     if not rows:
         return "the condition is not met"
     noise = made.layout.noisy or made.terms.epsilon > 0
+    # Noise is made for one person's change of one count.
     if len(rows) > 1 and noise:
         return "several rows match, and noise hides one"
     if len(rows) > 1 and made.shown is not None:

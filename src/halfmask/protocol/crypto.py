@@ -204,6 +204,7 @@ def root_of_path(leaf: Span, index: int, path: Sequence[bytes]) -> bytes:
                 raise TamperedMessageError("A partition is not the one that was closed.")
             sibling = Span(packed[:TICKET], packed[TICKET : 2 * TICKET], packed[2 * TICKET :])
             pair = [leaf, sibling] if index % 2 == 0 else [sibling, leaf]
+            # Tickets ascend over all partitions, or a contribution could be counted in two of them.
             if not pair[0].last < pair[1].first:
                 raise TamperedMessageError("A ticket may stand in two partitions.")
             leaf = _above(pair)

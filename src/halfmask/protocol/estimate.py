@@ -135,18 +135,8 @@ def estimate(
         pairs = width // 2
         merged = min(2 * held, groups)
         if merge == "network":
-            frames = ceil(held / device.frame)
-            one = _moved(device, 4 * device.frame) + 2 * device.frame * device.merge
-            total += sum(
-                ceil(pairs * (frames - j) / workers) * one for j in range(min(frames, 10**6))
-            )
-            count = pairs * frames * (frames + 1) // 2
-            if 2 * frames > ceil(merged / device.frame):
-                # Husks are dropped by Batcher's network over all frames.
-                depth = (2 * frames - 1).bit_length()
-                steps = depth * (depth + 1) // 2
-                total += steps * ceil(pairs * frames / workers) * one
-                count += steps * pairs * frames
+            one, seconds, count = _by_network(device, pairs, workers, held, merged)
+            total += seconds
         else:
             one = _moved(device, 2 * held + merged) + 2 * held * device.merge
             count = pairs
@@ -176,6 +166,23 @@ def estimate(
         swaps and merge == "swap",
         tasks,
     )
+
+
+def _by_network(
+    device: Device, pairs: int, workers: int, held: int, merged: int
+) -> tuple[float, float, int]:
+    """Seconds of one task, of a whole level of ``pairs`` that merge by network, and its tasks."""
+    frames = ceil(held / device.frame)
+    one = _moved(device, 4 * device.frame) + 2 * device.frame * device.merge
+    seconds = sum(ceil(pairs * (frames - j) / workers) * one for j in range(min(frames, 10**6)))
+    count = pairs * frames * (frames + 1) // 2
+    if 2 * frames > ceil(merged / device.frame):
+        # Husks are dropped by Batcher's network over all frames.
+        depth = (2 * frames - 1).bit_length()
+        steps = depth * (depth + 1) // 2
+        seconds += steps * ceil(pairs * frames / workers) * one
+        count += steps * pairs * frames
+    return one, seconds, count
 
 
 def _moved(device: Device, tuples: int) -> float:

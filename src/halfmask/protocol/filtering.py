@@ -155,6 +155,7 @@ def _parts(
     parts = [(free[ids == i], str(labels[codes[i]])) for i in np.flatnonzero(holds)]
     parts.sort(key=lambda part: (int(groups.people[part[0]].sum()), part[1]))
     leaving = [part for part, _ in parts]
+    # What stays in the row must keep the guarantee too: the smallest parts go back until it does.
     while leaving:
         rest = np.setdiff1d(members, np.concatenate(leaving))
         if not len(rest) or groups.passes(level, rest, np.zeros(len(rest), np.int64), 1)[0]:
@@ -205,6 +206,7 @@ def add_noise(layout: RecordLayout, found: Records, epsilon: float, sampler: Sam
     """All groups that there can be, with noise; of those left, at least one person is told."""
     every = _possible(layout)
     found = found[np.isin(found["key"], every["key"])]  # a broken cell may have sent any key
+    # Groups of nobody get noise as well: which groups exist would tell of people.
     counts = np.zeros(len(every), np.int64)
     counts[np.searchsorted(every["key"], found["key"])] = layout.people(found)
     noisy = DiscreteLaplace(round_epsilon(epsilon)).apply(counts, sampler)

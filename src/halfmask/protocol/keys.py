@@ -158,6 +158,7 @@ class Issuer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             group: the group of cells; by default it follows from the person.
         """
         key = derive(self.signing, b"", b"serials")
+        # By the person alone: who is enrolled twice has one serial, hence one ticket in a query.
         drawn = hashlib.blake2b(person.encode(), key=key, digest_size=SERIAL + 8).digest()
         serial, number = drawn[:SERIAL], int.from_bytes(drawn[SERIAL:]) % len(self.groups)
         number = number if group is None else group

@@ -118,6 +118,7 @@ class TableSelection(PairSelection):
         sets, alone = self._sets(degree), [(name,) for name in self.views.sizes]
         cost, turn, last = whole / self.planned, 0, False
         while not last:
+            # A rest that pays no second round goes into this one.
             last = not cost * 2 <= self.left
             cost = self.left if last else cost
             used = 1 - self.left.parts()[0] / whole.parts()[0]
@@ -132,6 +133,8 @@ class TableSelection(PairSelection):
             variance = self.measure(columns, measuring, believed)
             tables.append(columns)
             learned = np.abs(self.rows * self.beliefs.marginal(columns) - believed).sum()
+            # The table taught less than its noise is expected to move cells by (its mean absolute
+            # value): the next ones are paid more.
             if learned <= sqrt(2 / pi * variance) * believed.size:
                 cost = cost * (4 if isinstance(cost, Concentrated) else 2)
             turn += 1
@@ -147,6 +150,7 @@ class TableSelection(PairSelection):
                 for names in combinations(sizes, count)
                 if count == 2 or prod(sizes[name] for name in names) <= MOST_SET
             ]
+        # By numbers of columns and values alone, which are public.
         turns = -(-len(found) // MOST_TABLES)
         return [found[turn::turns] for turn in range(turns)]
 

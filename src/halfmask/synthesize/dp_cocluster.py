@@ -101,6 +101,7 @@ def learn(
     rest = views.limit * (1 - TOTAL)
     if first is None:
         few = _affordable(rows, rest * (1 - FIRST), rows_per_block) < FEW_BLOCKS
+        # Few blocks correct little: then nearly all goes to the first model.
         first = POOR_FIRST if few else FIRST
     second = rest * (1 - first)
     model = marginals.learn(views.within(rest * first), ordered=ordered)
@@ -119,6 +120,7 @@ def learn(
     held = np.bincount(block, weights, minlength=prod(shape)).astype(np.float64)
     believed = held * model.rows
     noisy = seen.counts.ravel().astype(np.float64)
+    # Empirical Bayes: a noisy block counts the more, the less its noise is.
     settled = simplex(shrink(noisy, believed, seen.variance), float(model.rows))
     factor = settled / np.maximum(believed, 1e-300)
     return NoisyGrid(views.sizes, cells, weights * factor[block], model.rows, parts)

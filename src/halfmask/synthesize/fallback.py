@@ -70,6 +70,7 @@ class PaidViews:
 
     def count(self, columns: Sequence[str], cost: Budget) -> NoisyCounts:
         """A noisy table of counts over ``columns``."""
+        # Listed, whatever becomes of the method: they are paid for, and columns can rest on them.
         found = self.views.count(columns, cost)
         self.answered.append(found)
         return found

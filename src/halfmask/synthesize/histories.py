@@ -194,7 +194,10 @@ class Histories:
         kept = None if self.kind == "person" else bounded_rows(table, 1, sampler)
         rows = np.arange(len(table)) if kept is None else kept
         assert table.schema.person is not None  # noqa: S101 - made of a schema that names it
+        # The noise is for one person's rows: of rows without a name nobody knows how many are
+        # one's.
         rows = rows[~_nameless(table, table.schema.person)[rows]]
+        # Which rows are left out, and which of equal ones comes first, must not follow the file.
         rows = rows[sampler.permutation(len(rows))]
         if self.order is not None:
             rank: NDArray[np.float64] | NDArray[np.int32] = codes[self.order]
@@ -210,6 +213,7 @@ class Histories:
         number = np.cumsum(starts) - 1
         place = np.arange(len(rows)) - np.flatnonzero(starts)[number] if len(rows) else rows
         units = int(starts.sum())
+        # Codes count from 0: code 0 is one row.
         wide = {NUMBER: np.minimum(np.bincount(number, minlength=units), self.most) - 1}
         for name, size in self.sizes.items():
             for at in self.places(name):

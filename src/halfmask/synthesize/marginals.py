@@ -187,6 +187,7 @@ def fit_beliefs(
     """
     homes = [start.tree.holder(target.columns) for target in targets]
     best = start
+    # Steps grow while they help and shrink where they overshoot; the loss never rises.
     length = 0.5 * min(target.variance for target in targets)
     loss, slopes = _slopes(best, targets, homes, rows)
     for _ in range(steps):
@@ -215,6 +216,7 @@ def _slopes(
         clique = beliefs.tree.cliques[home]
         has = rows * sum_to(beliefs.tables[home], clique, target.columns)
         apart = has - target.counts
+        # Cells of many rows may differ by more: relative to what stands in them.
         weight = 1 / (target.variance * (has + target.variance**0.5))
         loss += 0.5 * float((apart * apart * weight).sum())
         slope = align_axes(-apart * weight, target.columns, clique)
@@ -418,6 +420,7 @@ def merge_values(
 
 def _least(counts: Floats, rows: float) -> float:
     """How many rows a group of neighbors should have beside values that are a group alone."""
+    # Values that are a group alone use up their rows: the others share the rest.
     large = counts >= rows / GROUPS
     return max(0.0, rows - float(counts[large].sum())) / max(1, GROUPS - int(large.sum()))
 
@@ -445,6 +448,7 @@ def count_each_column(views: NoisyViews, whole: Budget) -> dict[str, NoisyCounts
 
 def _shares(weights: Mapping[str, float], cost: Budget) -> dict[str, Fraction]:
     """Shares that make the sum of all deviations least, each weighted so; rounded down."""
+    # The minimum of sum(w / share**a), by Lagrange: a = 1/2 for rho, 1 for epsilon.
     power = 2 / 3 if isinstance(cost, Concentrated) else 0.5
     total = sum(weight**power for weight in weights.values())
     return {n: Fraction(int(w**power / total * (1 << 40)), 1 << 40) for n, w in weights.items()}

@@ -101,6 +101,8 @@ class PublicPrior:
             free = (np.count_nonzero(counts.sum(axis=1)) - 1) * (
                 np.count_nonzero(counts.sum(axis=0)) - 1
             )
+            # G-test: by chance alone the statistic is about its degrees of freedom, with twice
+            # these as variance.
             if 2 * strength > free + _SURE * sqrt(2 * max(free, 1)):
                 found[a, b] = strength
         return sorted(found, key=lambda pair: -found[pair])

@@ -95,8 +95,10 @@ def learn(
         raise ParameterError("structure", float(structure), f"a share below {float(1 - TOTAL):g}")
     sizes = views.sizes
     total = views.count((), views.limit * TOTAL)
+    # The noisy number: the true one would tell of somebody.
     rows = max(1.0, float(total.counts))
     measuring = views.limit * (1 - TOTAL - structure) / len(sizes)
+    # Theta-usefulness: a cell holds theta noise scales of rows on average.
     most = rows / (theta * sqrt(noise(measuring, 1).variance / 2))
     families = _network(views, views.limit * structure, most)
     tables = tuple(_table(views, family, measuring, rows) for family in families)
@@ -106,6 +108,7 @@ def learn(
 def _network(views: NoisyViews, cost: Budget, most: float) -> tuple[Family, ...]:
     """Columns with their parents; the first is the one with most values, a public choice."""
     names = list(views.sizes)
+    # Chosen by public sizes, it costs nothing.
     first = max(names, key=lambda name: (views.sizes[name] <= most, views.sizes[name]))
     families = [Family((), first)]
     left = [name for name in names if name != first]

@@ -71,6 +71,7 @@ class SharedCombinations:
             if held.dtype == np.bool_ and len(places) == 2
         ]
         left = -1
+        # What goes with nothing that is left goes too, until nothing changes (arc consistency).
         while left != (left := sum(int(one.sum()) for one in out)):
             for (a, b), held in pairs:
                 out[a] &= held[:, out[b]].any(axis=1)

@@ -204,6 +204,7 @@ def _shared_cuts(
         small = int(people.argmin())
         if people[small] >= k or len(cuts) == 1:
             return cut_column(table, column.name, cuts)
+        # The smallest joins the smaller neighbor, which costs the least detail.
         left = small > 0 and (small == len(cuts) - 1 or people[small - 1] <= people[small + 1])
         del bounds[small if left else small + 1]
 
@@ -257,6 +258,7 @@ def support(
     shared = people_in(column.codes, owner, len(column.labels)) >= k
     by_value = holders(table, column.name, owner)
     rows = np.bincount(encoded.codes, minlength=len(encoded.values))
+    # Values that k hold may be drawn as they are; others leave within spans of k people only.
     exact = np.flatnonzero((by_value >= k) & shared[column.of_value])
     elements = [_Element(int(column.of_value[v]), int(v), weight=float(rows[v])) for v in exact]
     rounding = Rounding((), ())

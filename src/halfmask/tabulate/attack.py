@@ -166,6 +166,7 @@ class _MovableCells:
         cost, low, high = self._bounds()
         at = self.place[target.cell]
         cost[at] = -target.sign
+        # Not beyond the target: what lies farther proves nothing more.
         if target.sign > 0:
             high[at] = min(high[at], target.amount)
         else:
@@ -174,6 +175,8 @@ class _MovableCells:
         reached = 0.0 if move is None else float(move[at]) * target.sign
         if move is None or not self._reaches(reached, target):
             return None, ExposedCell(target, reached, prices)
+        # Readers of counts know that they are whole: what moves in fractions only is no doubt of
+        # theirs.
         if not self._valid(move):
             move, sure = self._whole_move(cost, low, high)
             reached = 0.0 if move is None else float(move[at]) * target.sign

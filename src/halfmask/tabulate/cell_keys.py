@@ -74,6 +74,7 @@ class NoiseTable:
         line = np.minimum(counts, len(self.chances) - 1)
         steps = np.cumsum(self.chances, axis=1)
         steps[:, -1] = 1.0
+        # The upper 53 bits, as many as a float holds, make an even share of 0 to 1.
         share = (keys >> np.uint64(11)).astype(np.float64) / float(1 << 53)
         found = np.zeros(len(counts), np.int64)
         for one in np.unique(line):
@@ -184,6 +185,7 @@ def cell_keys(cells: NDArray[np.int64], keys: Keys, size: int) -> Keys:
     order = np.argsort(cells, kind="stable")
     found = np.zeros(size, np.uint64)
     if len(order):
+        # Overflow is meant: keys add up modulo 2**64, in whatever order.
         sums = np.cumsum(keys[order], dtype=np.uint64)
         ends = np.searchsorted(cells[order], np.arange(size), side="right")
         upto = np.concatenate([np.zeros(1, np.uint64), sums])[ends]

@@ -250,6 +250,8 @@ class _Totals:
     def add(self, cell: Counts, person: Counts, given: Numbers, demand: Numbers) -> None:
         """The cells of one level of each column; several levels may share a cell."""
         size = len(self.sums)
+        # One entry per person and cell: rules speak of what a person contributes, in however many
+        # rows.
         order = np.lexsort((person, cell))
         first = np.ones(len(order), dtype=bool)
         first[1:] = (np.diff(cell[order]) != 0) | (np.diff(person[order]) != 0)
@@ -266,6 +268,7 @@ class _Totals:
         highest = np.zeros(size)
         np.maximum.at(highest, where, asked)
         self.k[held] = np.minimum(highest, float(1 << 53)).astype(np.int64)[held]
+        # Who is alone in a cell knows its figure, and attacks the others with it.
         alone = self.people[where] == 1
         self.owner[where[alone]] = owner[alone]
         ranked = np.lexsort((-own, where))

@@ -48,6 +48,7 @@ def round_controlled(
             taken never depends on the clock.
     """
     coins = _round_up(values, base)
+    # Neighboring multiples first; three columns or more may need the next ones.
     for restricted in (True, False):
         found = _solve(grid, values, base, coins, restricted=restricted, time_limit=time_limit)
         if found is not None:

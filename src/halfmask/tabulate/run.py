@@ -146,7 +146,7 @@ def _require_method(method: str, options: Mapping[str, Any]) -> None:
 
 
 def _noise_options(options: Mapping[str, Any], *, plain: bool) -> NoiseOptions:
-    """What noise is asked for, of a table of plain counts: nothing else has bounded noise here."""
+    """What is spent on a table of plain counts: with noise there is no other."""
     if not plain:
         raise ParameterError(
             "method", "dp", "counts without sum, levels or rules: noise hides everybody"
@@ -459,8 +459,8 @@ def _problem(task: TabulationTask, *, cost: str, known: bool) -> ProtectionProbl
     """Which cells must stay in doubt by how much, and how far each can move in a reader's eyes."""
     cube, sensitive = task.cube, task.sensitive
     primary = sensitive.cells
-    # Readers know that a published line has somebody, so that a count falls to 1 only; to 0 where
-    # empty cells are withheld as well.
+    # Empty cells are shown, so that readers know a withheld count to be 1 at least; where an l is
+    # not kept, empty ones are withheld too.
     floor = np.where(sensitive.hollow | _in_narrow(sensitive), 0.0, 1.0) if cube.whole else 0.0
     room = np.maximum(cube.values - floor, 0.0)
     if cube.negative:

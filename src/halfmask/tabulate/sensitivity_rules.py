@@ -133,6 +133,7 @@ def find_sensitive(
     """
     size = cube.grid.size
     values, rise, fall = cube.values, np.zeros(size), np.zeros(size)
+    # Nobody in a cell is no small cell: zeros are shown.
     least = np.maximum(cube.k, rules.threshold or 0)
     few = (cube.people > 0) & (cube.people < least)
     reasons = {"threshold": few}
@@ -144,6 +145,8 @@ def find_sensitive(
     if rules.shares:
         _require_positive(cube)
     for n, percent in rules.dominance:
+        # As much must be in doubt as the whole lacks for n people to make up no more than the
+        # share.
         top = cube.largest[:n].sum(axis=0)
         excess = top * (100 / percent) - values
         reasons[f"dominance ({n}, {percent:g})"] = broken = (cube.people > 0) & (
@@ -151,6 +154,8 @@ def find_sensitive(
         ) & (values > 0)  # fmt: skip
         _raise(rise, fall, broken, excess, values)
     if rules.p is not None:
+        # The second largest estimates the largest, and takes the own contribution off: the rest is
+        # the doubt that is left.
         rest = values - cube.largest[0] - cube.largest[1]
         excess = cube.largest[0] * rules.p / 100 - rest
         reasons[f"p% ({rules.p:g})"] = broken = (values > 0) & (

@@ -83,6 +83,7 @@ def find_pattern(
     clock = Deadline(time.thread_time(), time_limit)
     cuts = PatternCuts(problem)
     targets = problem.targets()
+    # What sums alone demand bounds every pattern from below: the gap is known even if time ends.
     for target in targets:
         cuts.add_sums(target)
     search = _Search(grid, problem, targets)
@@ -214,6 +215,7 @@ class _Search:
         warm = _WARMTH * _mean(held.products.full[(held.used > 0) & ~self.problem.primary])
         lowest, kept = held.cost, dict(held.moves)
         for turn in range(most):
+            # Annealing: what a step may lose falls with turns or time, whichever ends first.
             gone = max(turn / most, (start - clock.left) / max(start - least, _NONE))
             if gone >= 1:
                 break
@@ -269,6 +271,7 @@ def _by_programs(
             continue
         cells = np.flatnonzero(every & problem.movable(target.cell))
         matrix = problem.relations[:, cells]
+        # Withheld cells are nearly free: a move through them costs no further figure.
         price = np.where(withheld, _CLOSE, problem.weight)[cells] / target.amount
         high = np.concatenate([problem.room_up[cells], problem.room_down[cells]])
         low = np.zeros(len(high))
@@ -285,6 +288,8 @@ def _by_programs(
             change = np.abs(result.x[: len(cells)] - result.x[len(cells) :])
             withheld = withheld | np.isin(np.arange(problem.size), cells[change > _NONE])
         if result.x is None or Attack(problem, withheld).holes([target], moves):
+            # The last resort: everything that may be withheld; a hole that is left then is left by
+            # any table.
             withheld = every
             if Attack(problem, withheld).holes([target], moves):
                 raise PrivacyError(

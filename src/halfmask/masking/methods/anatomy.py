@@ -196,6 +196,7 @@ def deal_groups(
             f"{mask}: the most frequent value has {share:.1%} of the rows, which is more than 1 "
             f"in {l}: ask for a smaller l."
         )
+    # Values in random turn, rows in random order: groups must not follow how the file is sorted.
     turn = random.permutation(int(codes.max()) + 1)
     mixed = random.permutation(size)
     keys = turn.astype(np.min_scalar_type(len(turn)))[codes[mixed]]  # narrow ones sort faster

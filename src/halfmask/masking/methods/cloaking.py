@@ -94,6 +94,7 @@ class Cloak(MaskStep):
         owner, _ = rows.people()
         need = rows.people_needed(self.k)
         find = pyramid_areas if self.method == "pyramid" else grid_areas
+        # Cells of about 2 meters, whose numbers fit into 64 bits beside their level.
         number, low, high = find(
             np.column_stack([north.values, east.values])[there],
             owner[there],
@@ -238,6 +239,8 @@ def cells_of(places: Floats, owner: Ints, need: Ints, levels: int) -> tuple[Ints
         families = int(family[-1]) + 1
         if several:
             counts = _people(np.repeat(np.arange(len(rows)), rows), person, len(rows))
+        # Who would be too few in a part stays in the whole, and enough others with them:
+        # subtracting parts from the whole isolates nobody.
         rest = _rest(family, counts, np.maximum.reduceat(need, begins), families)
         if several:  # a person in two parts was counted twice
             stays = np.repeat(rest, rows)

@@ -194,6 +194,7 @@ class _Wanted:
             middle = np.array([np.bincount(group, one) for one in block.T]).T / sizes[:, None]
             near = cKDTree(middle).query(middle[short], k=2)[1]
             other = np.where(near[:, 0] == short, near[:, 1], near[:, 0])
+            # All short groups at once: chains of nearest ones join as a whole.
             ties = coo_matrix((np.ones(len(short)), (short, other)), (count, count))
             group = connected_components(ties, directed=False)[1].astype(np.int64)[group]
 
@@ -235,6 +236,8 @@ def _aggregated(values: Floats, group: Ints, count: int, *, median: bool) -> Flo
     inside = group >= 0
     if not median:
         sizes = np.bincount(group[inside], minlength=count)
+        # Sums of differences from the middle: of large numbers near each other a plain sum loses
+        # digits.
         middle = float(np.nanmean(values[inside])) if np.isfinite(values[inside]).any() else 0.0
         sums = np.bincount(group[inside], weights=values[inside] - middle, minlength=count)
         means: Floats = sums / np.maximum(sizes, 1) + middle
@@ -291,6 +294,7 @@ def _blocks(block: Floats, rows: Ints, size: int, need: int) -> list[Ints]:
     waiting, out = [rows], []
     while waiting:
         part = waiting.pop()
+        # Whole groups on the first side, so that no remainder grows.
         half = len(part) // 2 // need * need
         if len(part) <= size or half < need:
             out.append(part)

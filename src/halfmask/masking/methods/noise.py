@@ -93,6 +93,7 @@ class Noise(MaskStep):
         values, level = numbers.values, float(self.level)
         drawn = random.standard_normal(len(values))
         if self.kind == "multiplicative":
+            # The half square keeps the mean: exp of a normal is larger than 1 on average.
             scaled: Floats = values * np.exp(level * drawn - level**2 / 2)
             return scaled
         noise = level * _deviation(numbers.held) * drawn
@@ -196,6 +197,7 @@ class DateShift(MaskStep):
             drawn = rows.random.integers(0, 2 * self.days, people)
         else:
             drawn = self._keyed(rows, people)
+        # Never 0 days: no date stays what it was.
         moves = np.where(drawn < self.days, drawn - self.days, drawn - self.days + 1)[owner]
         out = {}
         for name in self.columns:

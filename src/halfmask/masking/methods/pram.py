@@ -307,10 +307,12 @@ def invariant_matrix(counts: Floats, keep: float) -> Floats:
     share = counts / max(counts.sum(), 1.0)
     goes = (1 - keep) * share
     most = int(np.argmax(goes))
+    # The others must send as much back as it loses, or its count would fall.
     goes[most] = min(goes[most], goes.sum() - goes[most])
     flow = _symmetric_flow(goes, most)
     # Symmetric, it keeps the counts; rounded, less changes rather than more.
     rows = flow.sum(axis=1)
+    # One factor for all keeps the flow symmetric, on which the invariance rests.
     flow *= np.min(np.divide(goes, rows, out=np.ones(size), where=rows > 0), initial=1.0)
     chances = np.divide(flow, share[:, None], out=np.zeros_like(flow), where=share[:, None] > 0)
     np.fill_diagonal(chances, 1 - chances.sum(axis=1))
@@ -426,6 +428,7 @@ def _drawn(
     edges = np.cumsum(chances, axis=1)
     edges /= edges[:, -1:]
     size = len(chances)
+    # One search for all rows: the line of code c lies between c and c + 1.
     at = codes + np.minimum(random.random(len(codes)), 1 - 1e-12)
     found = np.searchsorted((edges + np.arange(size)[:, None]).ravel(), at, side="right")
     return np.asarray(np.clip(found - codes * size, 0, size - 1), dtype=np.int64)

@@ -98,6 +98,7 @@ def draw_strata(
     sizes = np.bincount(stratum, minlength=len(shares))
     starts = np.cumsum(sizes) - sizes
     place = np.arange(len(stratum)) - starts[stratum[order]]
+    # One at least: a class of which nobody is drawn could not be weighed up to its people.
     many = np.minimum(np.maximum(1, np.rint(sizes * shares)), sizes).astype(np.int64)
     chosen = np.zeros(len(stratum), dtype=bool)
     chosen[order] = place < many[stratum[order]]
@@ -164,6 +165,7 @@ class Massc(MaskStep):
 
     def _donors(self, rows: Rows, stratum: Ints) -> Ints:
         """Per row, the row whose values it takes."""
+        # Who is alone is found by any true row: twice the share is substituted there.
         rate = np.where(stratum == 2, min(1.0, 2 * float(self.substitute)), float(self.substitute))
         changed = rows.random.random(len(rows)) < rate
         taken = np.arange(len(rows))

@@ -166,6 +166,7 @@ class Suppress(MaskStep):
         for name in self.columns:
             encoded = rows.table.encode(name)
             codes = encoded.codes.astype(np.int64)
+            # People, not rows: somebody with several rows does not hide by them.
             pairs = np.unique(codes * people + owner)
             held = np.bincount(pairs // people, minlength=len(encoded.values))
             gone = (held < self.rare)[codes] & (codes < len(encoded.values.drop_null()))
@@ -228,6 +229,7 @@ class _Ids:
 
     def __init__(self, task: SuppressionTask) -> None:
         self.task = task
+        # Numbers to tell rows apart by, no secret: a fixed start repeats what was found.
         draw = np.random.default_rng(0x5EED)
         tables = [
             draw.integers(0, 2**63, int(task.codes[:, c].max(initial=0)) + 1, dtype=np.uint64)
@@ -316,6 +318,7 @@ def _columns(chosen: int, task: SuppressionTask) -> Bools:
 
 def _fill_up(task: SuppressionTask, ids: _Ids, blank: Bools, left: Ints) -> None:
     """Blank the last rows altogether, with as many others as they lack to be k people."""
+    # No set of columns serves them: blank altogether, they are alike.
     blank[left] = True
     owner = np.arange(len(task.codes)) if task.owner is None else task.owner
     whole = np.flatnonzero(blank.all(axis=1))

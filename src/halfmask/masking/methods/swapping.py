@@ -134,6 +134,7 @@ class RecordSwap(MaskStep):
         risky = self._risky(rows, levels, home, households)
         wanted, level = self._wanted(rows, risky, households)
         alike = self._alike(rows, home, households, first)
+        # Alike households stand together, in random order: the next one is a random partner.
         order = np.lexsort((rows.random.random(households), alike))
         starts = np.concatenate(([0], np.flatnonzero(np.diff(alike[order])) + 1, [households]))
         areas = np.array([one[first] for one in levels])
@@ -182,6 +183,8 @@ class RecordSwap(MaskStep):
         quasi = [n for n in rows.table.schema.quasi if n not in self.columns]
         keys = group_ids(rows.table, quasi if self.risk is None else self.risk)
         found = np.full(households, -1, np.int8)
+        # From fine to coarse: who stands out in the coarser area has to move farther, and is
+        # written last.
         for depth in range(len(levels) - 1, -1, -1):
             pairs = keys * (levels[depth].max(initial=0) + 1) + levels[depth]
             ids, _ = number_keys(pairs.astype(np.uint64))

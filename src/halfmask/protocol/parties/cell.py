@@ -118,6 +118,7 @@ class Cell:
         if home is None:
             return None
         query = self.verify_query(signed, now)
+        # Workers judge proofs by the end of the query: a record of ours would count as void there.
         if self.key.credential.expires < query.until:
             raise AuthenticationError("This cell's credential expires too soon: enroll it anew.")
         made = self._plan(query)
@@ -125,6 +126,7 @@ class Cell:
         # Noted before it is sent: whatever happens then, it counts as answered.
         entry = known or home.note(self._entry(signed.id, query, made, now))
         record = made.layout.empty(1).tobytes() if entry.revoked else entry.record
+        # A record that was taken back is replaced by a dummy, of which the relay can tell nothing.
         ticket, sealed = seal_contribution(
             FrameKey(self.key.secret, signed.id),
             signed.id,

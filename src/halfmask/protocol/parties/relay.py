@@ -226,6 +226,8 @@ class Relay:
 
     def reply(self, request: Request, now: float) -> Reply:
         """Decide about one message."""
+        # Nothing runs by the clock here: whatever message comes next ends the collections that are
+        # due.
         for name, group in self.store.due(now):
             self._close(name, group)
         if isinstance(request, Ask):
@@ -326,6 +328,7 @@ class Relay:
             lease = self.store.lease(room, now, now + self.patience)
             if lease is None:
                 continue
+            # A cell that takes a task and never comes back spends an attempt as well.
             if lease.attempts > self.attempts:
                 self.store.set_state(room.query, group, "failed", "protocol.unavailable")
                 continue
@@ -334,6 +337,8 @@ class Relay:
                 continue
             tickets: list[bytes] = []
             path: list[bytes] = []
+            # Contributions are shown to belong to what was closed; every later frame is bound to
+            # its address.
             if lease.stage == 0:
                 tickets = [ticket for ticket, _ in self._leaves(room, lease.task)]
                 path = self.store.path(room.query, group, lease.task)

@@ -135,6 +135,7 @@ class TaskContext:
             serial = self.judge.serial(proof, message)
         except (AuthenticationError, TamperedMessageError):
             return None
+        # One credential, one ticket: nobody contributes a second time under another one.
         return record if self.key.ticket(serial) == ticket else None
 
     def open(self, address: Address | None, sealed: bytes | None) -> Records:
@@ -152,6 +153,8 @@ class TaskContext:
         if len(plain) != layout.size * count + PROOF:
             raise TamperedMessageError("A frame has another size than all frames have.")
         content, proof = plain[:-PROOF], plain[-PROOF:]
+        # The key is that of the whole group: the proof tells that one of its cells made the frame,
+        # for this very place.
         self.judge.serial(proof, b"frame" + where + content)
         return layout.read(content)
 
@@ -177,8 +180,11 @@ def fold_task(
     layout, size = context.cell_plan.layout, context.schedule.members(task.node)
     if len(tickets) != size or len(frames) != size or {len(t) for t in tickets} != {crypto.TICKET}:
         raise TamperedMessageError("A partition holds other contributions than its own.")
+    # Strictly ascending: no ticket stands twice.
     if not all(a < b for a, b in pairwise(tickets)):
         raise TamperedMessageError("A cell contributes twice, or its partition is out of order.")
+    # Every cell settled on the root before any work: a relay that drops or swaps contributions now
+    # is found out.
     leaf = crypto.partition(list(zip(tickets, frames, strict=True)))
     expected = (context.schedule.partitions - 1).bit_length()
     if len(path) != expected or crypto.root_of_path(leaf, task.node, path) != context.closing.root:
@@ -250,8 +256,11 @@ def collect_groups(
     parts = [context.open(a, f) for a, f in zip(task.inputs, frames, strict=True)]
     found, tally = records.groups(layout, np.concatenate(parts))
     counted = tally.contributions
+    # Dummies are the rest: real and void ones never exceed what was closed, and no merge changes
+    # the sum.
     if counted != context.closing.contributions or tally.real + tally.void > counted:
         raise TamperedMessageError("Contributions were lost or repeated on the way.")
+    # Groups without room are gone, and their people with them: no partial answer.
     if int(layout.people(found).sum()) != tally.real:
         raise RoomError(_room(context))
     keys = found["key"]
@@ -367,6 +376,8 @@ class WorkSession:
         task = schedule.task(grant.stage, grant.task)
         name = grant.query.id
         bound = closing.digest(name, self.key.group)
+        # Answers to two closings that differ by one cell could be subtracted: they would tell of
+        # its person.
         if self.settle(name, bound) != bound:
             raise TamperedMessageError("The relay closes one collection twice.")
         salt = derive(self.key.secret, b"", b"tokens")
@@ -402,6 +413,7 @@ class WorkSession:
         if task.kind == "tree":
             return merge_task(context, task, given)
         if task.kind in ("split", "pack"):
+            # Where one side has fewer frames, nothing lies opposite the last ones of the other.
             rest = iter(given)
             return split_task(
                 context, task, [None if a is None else next(rest) for a in task.inputs]

@@ -84,6 +84,7 @@ def pack_row(
         raw = table[codes].view(np.uint8).reshape(-1, width)
         return raw, null, good[codes]
     if packing == "float":
+        # Adding 0.0 makes -0.0 the 0.0 that it equals: keys are compared byte by byte.
         numbers = values.cast(pa.float64()).fill_null(0.0).to_numpy() + 0.0
         return numbers.astype("<f8").view(np.uint8).reshape(-1, 8), null, np.ones(len(null), bool)
     whole, ok = _whole(values)
@@ -218,6 +219,7 @@ class RecordLayout:
     def sums(self, contributions: int, real: int, void: int) -> Records:
         """The records that count all contributions, those that are no dummies, and void ones."""
         found = np.zeros(3, self.dtype)
+        # Tags order the keys: sums stand before groups, empty records behind all.
         found["key"] = [bytes([SUM, which]) for which in range(3)]
         found["rows"] = contributions, real, void
         return found
@@ -297,6 +299,7 @@ class RecordLayout:
             fits = fits & self._encode_state(found, i, state, rows[f"a{i}"])
         for j in range(len(self.caps)):
             tokens, null = self.tokens(rows[f"v{j}"], j)
+            # A set of one value, or none: every record has the room of the largest set.
             found[f"t{j}_n"] = ~null
             found[f"t{j}"][:, 0] = np.where(null, 0, tokens)
         for i in range(len(self.histograms)):
@@ -334,6 +337,7 @@ class RecordLayout:
         if state.kind == "moments":
             found[f"s{i}_mean"] = numbers
         elif state.exact:
+            # In two halves: each is summed over 2**31 cells without overflow.
             found[f"s{i}_high"], found[f"s{i}_low"] = np.divmod(numbers, LOW)
         else:
             found[f"s{i}"] = numbers
@@ -348,6 +352,8 @@ class RecordLayout:
         sketch = test >= len(self.caps) - self.sketches
         if pa.types.is_integer(values.type) and values.type != pa.uint64() and not sketch:
             return values.cast(pa.int64()).fill_null(0).to_numpy(), null
+        # Keyed by the secret of the group: nobody without a cell can choose values whose digests
+        # are small, or collide.
         coded = values.combine_chunks().dictionary_encode()
         salt = hashlib.blake2b(self.salt, digest_size=16, person=f"test{test}".encode()).digest()
         made = [
