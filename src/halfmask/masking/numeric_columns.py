@@ -67,6 +67,7 @@ class Numbers:
             return _decimals(filled, mask, self.kind)
         if exact and pa.types.is_integer(self.kind) and np.any(filled != np.rint(filled)):
             return pa.array(filled, mask=mask)
+        # A mask may push a number beyond what its type holds: it stays at the end.
         rounded = self._clipped(np.rint(filled)).astype(np.int64)
         out = pa.array(rounded, mask=mask)
         if pa.types.is_integer(self.kind):

@@ -200,6 +200,7 @@ def linkage_rate(
             codes.append(_common_codes(original, rows, name))
         else:
             numeric.append(_standardized(*pair))
+    # Fewer rows of large tables: the share is an estimate with an interval.
     many = max(_LEAST, _WORK // max(1, len(original) * len(names)))
     sample = np.arange(len(rows))
     if len(sample) > many:

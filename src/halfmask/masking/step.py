@@ -114,6 +114,7 @@ class Rows:
         """Per row, how many different people have its number, from 0."""
         owner, people = self.people()
         held = ids
+        # Somebody with several rows of one number counts once.
         if people < len(ids):
             held = np.unique(ids * people + owner) // people
         found: NDArray[np.int64] = np.bincount(held)[ids]

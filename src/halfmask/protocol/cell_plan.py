@@ -118,6 +118,7 @@ def _planned(commons: CommonSchema, text: str, text_width: int, floor: int) -> C
     from halfmask.query.parse import parse, raise_to_floor
     from halfmask.query.planning.guarantee import plan_guarantee
 
+    # Types are all that is asked for: nobody holds the rows together.
     engine = DuckDB({name: t.arrow.empty_table() for name, t in commons.tables.items()})
     try:
         planned = plan_guarantee(raise_to_floor(parse(text), floor), commons.catalog(), engine)
@@ -157,6 +158,7 @@ def _planned(commons: CommonSchema, text: str, text_width: int, floor: int) -> C
     caps = (*(t.cap for t in request.tests), *(SKETCH for _ in range(sketches)))
     layout = RecordLayout(keys, states, caps, sketches=sketches, histograms=histograms)
     queried = frozenset(name.lower() for name in planned.queried)
+    # By the plan, and by the text read apart from it: what one misses the other counts.
     touched = queried | named_columns(commons, text)
     return CellPlan(planned, layout, _aggregated(planned), touched)
 

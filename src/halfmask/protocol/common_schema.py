@@ -279,6 +279,7 @@ def permits(policy: Policy | None, commons: CommonSchema, text: str, level: int)
     if any(own > 1 and name.lower() in uncounted for name, (_, own) in policy.columns.items()):
         return False
     k, l = guarantees[level]  # noqa: E741
+    # Answers never promise less than the floor, whatever the question says.
     k = max(k, commons.floor)
     if policy.k is not None and (policy.k > k or policy.l > l):
         return False

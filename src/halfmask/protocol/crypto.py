@@ -103,6 +103,7 @@ class FrameKey:
 
 def seal_for(public: bytes, query: bytes, plain: bytes) -> bytes:
     """Encrypt so that only the holder of one X25519 key can read."""
+    # A fresh key for every answer: who learns a cell's own keys later reads none.
     own = X25519PrivateKey.generate()
     sender = own.public_key().public_bytes_raw()
     shared = own.exchange(X25519PublicKey.from_public_bytes(public))

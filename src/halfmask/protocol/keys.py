@@ -86,6 +86,7 @@ class CellGroup:
             raise AuthenticationError("A message carries no credential.")
         body, rest = proof[: _CREDENTIAL.size], proof[_CREDENTIAL.size :]
         serial, public, group, expires = _CREDENTIAL.unpack(body)
+        # By the end of the query, not by the time: whoever checks it, whenever, decides alike.
         if group != self.group or expires < self.until:
             raise AuthenticationError("A credential is of another group of cells, or has expired.")
         _check_credential(self.issuer, body, rest[:64])

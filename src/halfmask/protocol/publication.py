@@ -177,10 +177,12 @@ def release_rows(made: CellPlan, found: Records) -> tuple[pa.Table, dict[str, An
             table,
             *promises,
             method=made.terms.release,
+            # Nothing by chance: done twice, by two cells, it gives the same.
             seed=0,
             on_infeasible="suppress",
         )
     except (PrivacyError, InputError):
+        # Why is not told: it would hang on what people hold.
         nothing = pa.table({name: pa.array([], pa.string()) for name in names})
         told = {"rows": {"published": 0}, "verdicts": [], "columns": [], "notes": [NOBODY]}
         return nothing, document | told

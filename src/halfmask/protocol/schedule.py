@@ -80,6 +80,7 @@ class Schedule:
         if level == 0:
             first = -(-(self.terms.partition + SUMS) // self.terms.frame)
             return min(first, self.terms.full)
+        # By public terms alone: how full frames are would tell how many groups there are.
         return min(2 * self.frames(level - 1), self.terms.full)
 
     def width(self, level: int) -> int:

@@ -140,6 +140,7 @@ def simulate(
         worker_key, judge = UnprovenCell(), UnprovenCell()
     given = _collected(made, people, table or next(iter(commons.tables)), key, query, cells)
     clock.stop("collection")
+    # All contributions have one size: a part tells that of all.
     traffic = (
         sum(len(f) for _, f in given[: terms.partition])
         * len(given)

@@ -65,6 +65,7 @@ class _Handler(BaseHTTPRequestHandler):
             if len(data) != int(length):
                 self.close_connection = True
                 return
+            # One message at a time: each is one transaction of the store.
             with self.server.lock:
                 answer = self.server.relay.handle(data, time.time())
             self._reply(200, answer)
@@ -169,6 +170,7 @@ class Sender:
             except ssl.SSLCertVerificationError:
                 self.close()
                 raise AuthenticationError("The relay's certificate is not to be trusted.") from None
+            # What was sent may be sent again: the relay takes each contribution and frame once.
             except (OSError, http.client.HTTPException):
                 self.close()
                 if time.monotonic() + pause > until:

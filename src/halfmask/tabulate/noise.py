@@ -119,6 +119,7 @@ def _over_time(
     period = str(options.period)
     periods, through = _periods(period, listed, options.through)
     promise = budget(options.epsilon, options.delta)
+    # Paid for the whole horizon at once: later periods cannot be refused for want of budget.
     accountant = _horizon_payer(table, promise, options, demands)
     tree = ContinualCount.of(len(periods), concentrated=isinstance(unit(promise), Concentrated))
     # The same terms are the same series, which is paid for once; any other is paid anew.

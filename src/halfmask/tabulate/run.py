@@ -116,6 +116,7 @@ def tabulate(
     _require_method(method, options)
     table, note = _columns_read(table, (*columns, sum, *(l or {})), policies, options)
     touched = (*columns, *((sum,) if sum else ()))
+    # By what people ask for alone, whatever they hold: who is left out tells nothing of cells.
     kept = _without_strict(table, touched, leave_out or {}, demands)
     if method == "dp":
         if kept is not table:
@@ -343,6 +344,7 @@ def _refuse_too_diverse(table: Table, name: str, l_: Numbers) -> None:
     codes, values = table.encode(name).codes, table.encode(name).values
     known = values.is_valid().to_numpy(zero_copy_only=False)[codes]
     kept, held = np.ones(len(table), dtype=bool), 0
+    # Whoever is set aside takes the own values along, so that others may now ask for too many.
     while True:
         here = np.flatnonzero(kept)
         held = len(np.unique(codes[kept & known]))

@@ -114,6 +114,7 @@ class PartlySynthetic(MaskStep):
         models: list[_Drawing] = []
         for place, one in enumerate(drawn):
             before = {d.name: d.column for d in drawn[:place]}
+            # So many rows in a leaf are sure to be of k people.
             models.append(_Drawing.learn(one, {**known, **before}, self.k * most))
         out: dict[str, Any] = {}
         for draw in range(self.draws):
@@ -243,6 +244,7 @@ class _Drawing:
         tree = grow_tree(block[:, places], target, classes, least)
         leaf = tree.leaf_of(block[:, places])
         if isinstance(column, Numbers):
+            # By number inside each leaf: a draw may lie between a number and the next.
             order = np.argsort(column.values[places])
         else:
             order = np.arange(len(places))

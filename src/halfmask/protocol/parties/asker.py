@@ -138,12 +138,14 @@ class Asker:
         if cells < 1:
             raise ParameterError("cells", cells, "at least 1")
         self.terms.check()
+        # For what it refuses alone: every cell plans the question by itself.
         plan_for_cells(self.commons, text, self.terms)
         start = int(now)
         query = AskedQuery(
             text,
             self.commons.digest,
             self.key.certificate,
+            # A question that is asked again is another query: its name, tickets and keys differ.
             os.urandom(16),
             start,
             start + max(1, int(seconds)),

@@ -49,6 +49,7 @@ class RelayStore:
                 make_private(path)
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             self._db.execute("PRAGMA journal_mode = WAL")
+            # A crash of the machine may lose what came last, never half a message.
             self._db.execute("PRAGMA synchronous = NORMAL")
             old = self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'slots'").fetchone()
             self._db.executescript(_TABLES)
@@ -154,6 +155,7 @@ class RelayStore:
     def number(self, name: bytes, group: int) -> int:
         """Number the contributions in the order of their tickets; how many there are."""
         return self._run(
+            # Tickets are digests: their order tells nothing of who came when.
             "UPDATE contributions SET number = ordered.place - 1 FROM (SELECT ticket AS t, "
             "ROW_NUMBER() OVER (ORDER BY ticket) AS place FROM contributions WHERE query = ? AND "
             "grp = ?) AS ordered WHERE query = ? AND grp = ? AND ticket = ordered.t",

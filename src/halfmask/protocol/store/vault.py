@@ -129,6 +129,7 @@ class CellVault:
             raise InputError(f"{path.name} exists already; a cell is never overwritten.")
         commons_from(commons, folder)
         salt = os.urandom(16)
+        # Its owner's alone before anything is in it.
         write_new(path, b"")
         try:
             with _opened(path) as db:
@@ -281,6 +282,7 @@ class CellVault:
     def _change(self) -> Iterator[sqlite3.Connection]:
         """One transaction that writes; the head is sealed anew only over what was whole before."""
         with self._file() as db:
+            # The lock before the check, so that nobody writes in between.
             db.execute("BEGIN IMMEDIATE")
             self._verify(db)
             yield db
