@@ -279,9 +279,9 @@ bounds: Any = Sparing(
     _plain_bounds,
 )
 advance: Any = Sparing(
-    _advance, lambda *_: 1, 60_000, _plain_advance, lambda at, _, position, *__: at - position
+    _advance, lambda *_: 1, 20_000, _plain_advance, lambda at, _, position, *__: at - position
 )
-penalty: Any = Sparing(_penalty, lambda keys, *_: 1_000 + len(keys), 20_000_000, _plain_penalty)
+penalty: Any = Sparing(_penalty, lambda keys, *_: 1_000 + len(keys), 4_000_000, _plain_penalty)
 
 
 class Fits(NamedTuple):

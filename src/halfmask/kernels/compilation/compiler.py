@@ -6,6 +6,7 @@ a pipeline of our own halves the time of a first use; with others numba compiles
 
 from __future__ import annotations
 
+import sys
 from functools import cached_property
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
 _F = TypeVar("_F", bound="Callable[..., Any]")
 _TRIED = ("0.68.",)  # the pipeline reaches into numba, which may change between versions
-_LOADING = 10  # times that compiling takes longer than loading, about
+# Times that compiling takes longer than loading, about: the first load of a process loads numba too.
+_LOADING, _LOADING_MORE = 10, 50
 
 
 def kernel(function: _F, *, makes: bool = True, light: bool = False) -> _F:
@@ -65,7 +67,8 @@ class Sparing:
 
     ``work`` says how much a call is; calls go to ``plain``, which gives the very same, until they
     come to ``limit`` together. What was compiled already is used at once; what an earlier process
-    compiled has to be loaded, which pays sooner than compiling. ``more`` says of what a call gave
+    compiled has to be loaded, which pays sooner than compiling, and soonest where another kernel is
+    there already. ``more`` says of what a call gave
     how much more it was; what is too much for ``plain`` it leaves, by giving ``NotImplemented``.
     """
 
@@ -84,12 +87,19 @@ class Sparing:
         """What the kernel gives."""
         if not self.compiled.overloads:
             done = self._done + self._work(*arguments)
-            if done <= (self._limit // _LOADING if self._kept else self._limit):
+            if done <= self._patience:
                 given = self.plain(*arguments)
                 if given is not NotImplemented:
                     self._done = done + (self._more(given, *arguments) if self._more else 0)
                     return given
         return self.compiled(*arguments)
+
+    @property
+    def _patience(self) -> int:
+        """How much Python does before the kernel is used."""
+        if not self._kept:
+            return self._limit
+        return self._limit // (_LOADING_MORE if "numba.np.arraymath" in sys.modules else _LOADING)
 
     @cached_property
     def _kept(self) -> bool:
