@@ -54,6 +54,20 @@ def test_groupings_are_the_same_in_any_order_and_memory(budget):
         assert counts_of(one) == counts_of(other)
 
 
+def test_groupings_are_the_same_from_any_finer_outcome():
+    tuples, hierarchies = tuples_of(0)
+    every = list(product(*(range(h.height + 1) for h in hierarchies)))
+    problem = RecodingProblem(tuples, hierarchies, (), METRICS["loss"])
+    for finer, levels in product(every, every):
+        if all(a <= b for a, b in zip(finer, levels, strict=True)):
+            groupings = Groupings(tuples, hierarchies)
+            one = groupings.at(levels, near=problem.evaluate(finer))
+            other = groupings.at(levels)
+            assert (one.keys == other.keys).all()
+            assert (one.rows == other.rows).all()
+            assert counts_of(one) == counts_of(other)
+
+
 @pytest.mark.parametrize("metric", ["loss", "precision", "discernibility"])
 @pytest.mark.parametrize("seed", range(4))
 def test_a_search_goes_on_from_weaker_promises(seed, metric):

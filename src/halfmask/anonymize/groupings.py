@@ -9,17 +9,18 @@ levels are reached from the smallest known grouping that is finer.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from halfmask.table.classes import Classes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from halfmask.table.classes import Classes
+    from halfmask.anonymize.problem import NodeOutcome
     from halfmask.table.hierarchy import Hierarchy
 
 
@@ -27,7 +28,7 @@ class Groupings:
     """The classes of a table at any combination of levels, with a bounded memory of finer ones."""
 
     def __init__(
-        self, tuples: Classes, hierarchies: Sequence[Hierarchy], budget: int = 32 << 20
+        self, tuples: Classes, hierarchies: Sequence[Hierarchy], budget: int = 64 << 20
     ) -> None:
         self.tuples = tuples
         self.order = sorted(range(len(hierarchies)), key=lambda c: -len(hierarchies[c].labels[0]))
@@ -37,12 +38,28 @@ class Groupings:
         self._hierarchies = hierarchies
         self._fields: dict[tuple[int, int], tuple[NDArray[Any], ...]] = {}
 
-    def at(self, levels: Sequence[int]) -> Classes:
-        """The classes when column c is generalized to ``levels[c]``."""
+    def at(self, levels: Sequence[int], near: NodeOutcome | None = None) -> Classes:
+        """The classes when column c is generalized to ``levels[c]``.
+
+        ``near`` is nowhere coarser: where its classes are fewer than what is known on the way, they
+        are merged.
+        """
         path = [levels[c] for c in self.order]
         while path and path[-1] == 0:
             path.pop()
+        if near is not None and len(near.classes) < len(self._known_before(tuple(path))):
+            return self._merge(near, levels)
         return self._reach(tuple(path))
+
+    def _known_before(self, path: tuple[int, ...]) -> Classes:
+        """The coarsest grouping on the way to ``path`` that is remembered."""
+        ends = range(len(path), 0, -1)
+        return next((self._known[path[:e]] for e in ends if path[:e] in self._known), self.tuples)
+
+    def _merge(self, near: NodeOutcome, levels: Sequence[int]) -> Classes:
+        columns = [c for c, level in enumerate(levels) if level != near.levels[c]]
+        maps = [level_map(self._hierarchies[c], near.levels[c], levels[c]) for c in columns]
+        return near.classes.coarsen(columns, maps)
 
     def _reach(self, path: tuple[int, ...]) -> Classes:
         if not path:
@@ -55,7 +72,8 @@ class Groupings:
             end -= 1
         finer = self._reach(path[:end])
         coarser = self._raise(finer, len(path) - 1, path[-1])
-        if len(path) < len(self.order):  # nothing is reached through a complete path
+        # Nothing is reached through a complete path, and hardly anything through one column less.
+        if len(path) < len(self.order) - 1:
             self._remember(path, coarser)
         return coarser
 
@@ -74,11 +92,21 @@ class Groupings:
             self._held -= size_of(self._known.popitem(last=False)[1])
 
 
+def level_map(hierarchy: Hierarchy, low: int, high: int) -> NDArray[np.int32]:
+    """The label on level ``high`` of each label on level ``low``."""
+    if low == 0:
+        return np.asarray(hierarchy.maps[high])
+    out = np.zeros(int(hierarchy.maps[low].max()) + 1, dtype=np.int32)
+    out[hierarchy.maps[low]] = hierarchy.maps[high]
+    return out
+
+
 def copy_classes(classes: Classes) -> Classes:
     """The same classes in arrays of their own: the kernel's results are views of longer ones."""
-    rows = classes.rows.copy()
+    keys, rows = classes.keys.copy(), classes.rows.copy()
     people = rows if classes.people is classes.rows else classes.people
-    return replace(classes, keys=classes.keys.copy(), rows=rows, people=people)
+    c = classes  # spelled out: ``replace`` takes longer than to copy
+    return Classes(keys, rows, people, c.histograms, c.population, c.layout, c.owners, c.stands)
 
 
 def size_of(classes: Classes) -> int:
@@ -104,8 +132,8 @@ class SharedGroupings(Groupings):
         self._sizes[0] = len(tuples)
         self._free: list[int] = []
 
-    def at(self, levels: Sequence[int]) -> Classes:
-        """The classes when column c is generalized to ``levels[c]``."""
+    def at(self, levels: Sequence[int], near: NodeOutcome | None = None) -> Classes:  # noqa: ARG002
+        """The classes when column c is generalized to ``levels[c]``; all near ones are known."""
         wanted = tuple(levels)
         if not any(wanted):
             return self.tuples
@@ -114,7 +142,8 @@ class SharedGroupings(Groupings):
             return self._classes[self._place[wanted]]
         place = self._nearest(wanted)
         columns = [c for c, level in enumerate(wanted) if level != self._levels[place, c]]
-        maps = [self._between(c, int(self._levels[place, c]), wanted[c]) for c in columns]
+        low = self._levels[place].tolist()
+        maps = [level_map(self._hierarchies[c], low[c], wanted[c]) for c in columns]
         found = copy_classes(self._classes[place].coarsen(columns, maps))
         self._keep(wanted, found)
         return found
@@ -124,15 +153,6 @@ class SharedGroupings(Groupings):
         used = len(self._classes)
         finer = (self._levels[:used] <= np.array(wanted, dtype=np.int16)).all(axis=1)
         return int(np.where(finer, self._sizes[:used], np.iinfo(np.int64).max).argmin())
-
-    def _between(self, column: int, low: int, high: int) -> NDArray[np.int32]:
-        """The label on level ``high`` of each label on level ``low``."""
-        maps = self._hierarchies[column].maps
-        if low == 0:
-            return np.asarray(maps[high])
-        out = np.zeros(int(maps[low].max()) + 1, dtype=np.int32)
-        out[maps[low]] = maps[high]
-        return out
 
     def _keep(self, levels: tuple[int, ...], classes: Classes) -> None:
         self._held += size_of(classes)

@@ -65,13 +65,24 @@ class LatticeBounds:
         nodes = np.flatnonzero(self._floor <= limit)
         return np.asarray(nodes[np.lexsort((-self._sums(nodes), -self._floor[nodes]))])
 
-    def outward(self, levels: Sequence[int], spreads: NDArray[np.float64]) -> NDArray[np.int64]:
-        """All nodes, those first whose columns divide the rows about as far as ``levels``."""
+    def outward(
+        self, levels: Sequence[int], spreads: NDArray[np.float64], columns: Sequence[int]
+    ) -> NDArray[np.int64]:
+        """All nodes, those first whose columns divide the rows about as far as ``levels``.
+
+        Of nodes that do so alike, those stand together that are alike in the first of ``columns``:
+        what is known of these is used again before it is forgotten.
+        """
         total, rest = np.zeros(len(self._state)), np.arange(len(self._state))
+        picked = {}
         for c, height in enumerate(self.heights.tolist()):
-            total += spreads[c, rest % (height + 1)] - spreads[c, levels[c]]
+            picked[c] = rest % (height + 1)
+            total += spreads[c, picked[c]] - spreads[c, levels[c]]
             rest //= height + 1
-        return np.argsort(np.abs(total), kind="stable")
+        path = np.zeros_like(rest)
+        for c in columns:
+            path = path * (self.heights[c] + 1) + picked[c]
+        return np.asarray(np.lexsort((path, np.abs(total) // _ALIKE)))
 
     def _sums(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
         """The sum of the levels of each node."""
@@ -92,8 +103,7 @@ class LatticeBounds:
 
     def rule_out(self, levels: Sequence[int]) -> None:
         """Nothing at or below ``levels`` is feasible."""
-        nothing = np.zeros(len(self.heights), dtype=np.int64)
-        self._kernels.rule_out(self._state, self.heights, nothing, np.array(levels))
+        self._kernels.rule_out(self._state, self.heights, None, levels)
 
     @property
     def ruled_out(self) -> NDArray[np.uint8]:
@@ -145,12 +155,11 @@ class DearMarks:
 
         ``before``: the limit with which it was looked at already.
         """
-        levels = np.array(outcome.levels)
         known = np.inf if before is None else before
         if (outcome.hopeless and before is None) or limit < outcome.finer <= known:
-            self._kernels.rule_out(self._state, self._heights, np.zeros_like(levels), levels)
+            self._kernels.rule_out(self._state, self._heights, None, outcome.levels)
         if limit < outcome.coarser <= known:
-            self._kernels.rule_out(self._state, self._heights, levels, self._heights)
+            self._kernels.rule_out(self._state, self._heights, outcome.levels, None)
 
     def advance(self, order: NDArray[np.int64], position: int) -> int:
         """The next position in ``order`` that must be evaluated, or ``len(order)``."""
@@ -340,6 +349,7 @@ class _Waiting:
 
 
 _NONE = np.zeros(0, dtype=bool)
+_ALIKE = 0.4  # nats that nodes may divide rows farther than others and be looked at with them
 ENUMERABLE = 5_000_000  # lattices up to this many nodes are listed in memory
 PATIENCE = 60.0  # seconds given to a larger lattice where no time limit is stated
 
@@ -438,7 +448,7 @@ def _scan_classes(
     for outcome in incumbent.seen:
         marks.close(outcome, limit)
     first = problem.heights.tolist() if incumbent.best is None else incumbent.best.levels
-    order = known.outward(first, problem.spreads())
+    order = known.outward(first, problem.spreads(), problem.groupings.order)
     position = 0
     while True:
         position = marks.advance(order, position)
@@ -474,7 +484,7 @@ def _climb(
             if deadline is not None and time.monotonic() > deadline:
                 return hopeless
             if levels not in incumbent.feasible:
-                coarser = problem.evaluate(levels)
+                coarser = problem.evaluate(levels, hopeless)
                 incumbent.see(coarser)
                 if coarser.hopeless:
                     hopeless = coarser

@@ -151,6 +151,7 @@ class RecodingProblem:
         self.heights = np.array([h.height for h in hierarchies], dtype=np.int64)
         self.metric = metric
         self.rows = int(tuples.rows.sum())
+        self._hollow = bool((tuples.rows == 0).any())  # tuples that only a population holds
         given = np.asarray(weights if weights is not None else [1.0] * len(hierarchies))
         if not (given >= 0).all() or not given.sum() > 0:
             raise SchemaError("Weights must be at least 0, and one of a quasi-identifier above 0.")
@@ -221,18 +222,19 @@ class RecodingProblem:
             grouping = self._grouping([0] * columns, tuples)
             self.least = cast("ClassMetric", self.metric).value(grouping)
 
-    def evaluate(self, levels: Sequence[int]) -> NodeOutcome:
-        """Return what generalizing column c to ``levels[c]`` gives."""
+    def evaluate(self, levels: Sequence[int], near: NodeOutcome | None = None) -> NodeOutcome:
+        """Return what generalizing column c to ``levels[c]`` gives; ``near`` is a finer outcome."""
         self.evaluations += 1
-        classes = self.groupings.at(levels)
-        present = classes.rows > 0
-        sound = present & self._pass(self._absorbing, classes)
+        classes = self.groupings.at(levels, near)
+        sound = self._pass(self._absorbing, classes)
+        if self._hollow:
+            sound = sound & (classes.rows > 0)
         below = np.where(sound, 0, classes.rows)  # lost to every finer node as well
-        lost = int(below.sum())
+        lost = int(np.add.reduce(below))
         kept = sound
         if self._fragile and lost <= self.limit:
             kept = self._survivors(classes, sound)
-        suppressed = self.rows - int(classes.rows[kept].sum())
+        suppressed = lost if kept is sound else self.rows - int(np.add.reduce(classes.rows[kept]))
         feasible = suppressed <= self.limit and suppressed < self.rows
         feasible = feasible and self._absent_pass(classes, kept)
         hopeless = lost > self.limit
@@ -242,7 +244,7 @@ class RecodingProblem:
             if not hopeless:
                 for model in self._fragile:
                     below = np.maximum(below, model.unavoidable(classes, self.limit))
-                lost = int(below.sum())
+                lost = int(np.add.reduce(below))
                 hopeless = lost > self.limit
         penalty, value = None, np.inf
         if lost and not hopeless and self._cellwise:
@@ -258,7 +260,7 @@ class RecodingProblem:
         metric = cast("ClassMetric", self.metric)
         coarser = value if not suppressed else metric.value(self._grouping(levels, classes))
         if self._merged is not None:
-            coarser = max(coarser, self._merged(classes.rows[present], self._needed, self.rows))
+            coarser = max(coarser, self._merged(self._present(classes), self._needed, self.rows))
         return NodeOutcome(*outcome, metric.least(lost, self.rows), coarser)
 
     @property
@@ -315,10 +317,16 @@ class RecodingProblem:
         return kept
 
     def _pass(self, models: Sequence[Model], classes: Classes) -> NDArray[np.bool_]:
+        if len(models) == 1:
+            return models[0].passes(classes)
         out = np.ones(len(classes), dtype=bool)
         for model in models:
             out &= model.passes(classes)
         return out
+
+    def _present(self, classes: Classes) -> NDArray[np.int64]:
+        """The sizes of the classes that hold rows: all of them, where there is no population."""
+        return classes.rows[classes.rows > 0] if self._hollow else classes.rows
 
     def _absent_pass(self, classes: Classes, kept: NDArray[np.bool_]) -> bool:
         """Whether classes that hold only people of the population keep the promise too."""
@@ -372,15 +380,17 @@ class RecodingProblem:
         kept: NDArray[np.bool_] | None = None,
     ) -> ClassFigures:
         """The classes of ``kept``, or all that hold rows."""
-        kept = classes.rows > 0 if kept is None else kept
-        rows, keys = classes.rows[kept], classes.keys[kept]
-        layout, places = self.layout, self._places[_COLUMNS[: len(levels)], levels]
+        if kept is None and self._hollow:
+            kept = classes.rows > 0
+        rows = classes.rows if kept is None else classes.rows[kept]
         log_leaves = _UNREAD
         if self._reads_labels:
+            keys = classes.keys if kept is None else classes.keys[kept]
+            layout, places = self.layout, self._places[_COLUMNS[: len(levels)], levels]
             log_leaves = self._kernels.add_up_labels(
                 keys, layout.words, layout.shifts, layout.masks, places, self._flat
             )
-        suppressed = self.rows - int(rows.sum())
+        suppressed = self.rows - int(np.add.reduce(rows))
         return ClassFigures(
             rows, log_leaves, suppressed, self.rows, self._everything, self.tuple_rows
         )

@@ -28,6 +28,8 @@ from halfmask.kernels.compilation.compiler import (
 from halfmask.kernels.distance import distances_from, plain_distances_from
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
 
@@ -165,12 +167,14 @@ def lowest(order: NDArray[np.int64], position: int, facts: Any) -> float:
 def rule_out(
     state: NDArray[np.int8],
     heights: NDArray[np.int64],
-    low: NDArray[np.int64],
-    high: NDArray[np.int64],
+    low: Sequence[int] | None,
+    high: Sequence[int] | None,
 ) -> None:
-    """Mark everything from ``low`` to ``high`` in every column as hopeless."""
-    nodes = state.reshape(tuple(heights[::-1] + 1))  # the first column varies fastest
-    nodes[tuple(slice(a, b + 1) for a, b in zip(low[::-1], high[::-1], strict=True))] = HOPELESS
+    """Mark everything from ``low`` to ``high`` in every column as hopeless; None: all the way."""
+    nodes = state.reshape((heights + 1).tolist(), order="F")  # the first column varies fastest
+    least = [0] * len(heights) if low is None else low
+    most: Sequence[int | None] = [None] * len(heights) if high is None else [b + 1 for b in high]
+    nodes[tuple(map(slice, least, most))] = HOPELESS
 
 
 @bare

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _F = TypeVar("_F", bound="Callable[..., Any]")
 _TRIED = ("0.68.",)  # the pipeline reaches into numba, which may change between versions
-# Times that compiling takes longer than loading, about: the first load of a process loads numba too.
+# Times that compiling takes longer than loading, about; a first load loads parts of numba too.
 _LOADING, _LOADING_MORE = 10, 50
 
 
@@ -62,6 +62,11 @@ def interpret(compiled: Any, **instead: Callable[..., Any]) -> Callable[..., Any
     return FunctionType(function.__code__, names, function.__name__, function.__defaults__)
 
 
+def _loaded() -> bool:
+    """Whether some kernel was compiled or loaded before."""
+    return "numba.np.arraymath" in sys.modules  # what the pipeline loads first
+
+
 class Sparing:
     """A kernel that is compiled when more was asked of it than Python does in the same time.
 
@@ -99,7 +104,7 @@ class Sparing:
         """How much Python does before the kernel is used."""
         if not self._kept:
             return self._limit
-        return self._limit // (_LOADING_MORE if "numba.np.arraymath" in sys.modules else _LOADING)
+        return self._limit // (_LOADING_MORE if _loaded() else _LOADING)
 
     @cached_property
     def _kept(self) -> bool:
