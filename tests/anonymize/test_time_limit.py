@@ -134,9 +134,9 @@ def test_no_combination_is_evaluated_twice_between_two_looks(monkeypatch, looks,
     seen: list[int] = []
     evaluate = RecodingProblem.evaluate
 
-    def counted(self, levels):
+    def counted(self, levels, *near):
         seen.append(clock.looks)
-        return evaluate(self, levels)
+        return evaluate(self, levels, *near)
 
     monkeypatch.setattr(RecodingProblem, "evaluate", counted)
     problem = task(people())
