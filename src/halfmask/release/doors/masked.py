@@ -21,12 +21,7 @@ from halfmask.errors import InputError, InternalError, PrivacyError, usable_path
 from halfmask.models.blank_cells import CLAIMS, WildcardAnonymity
 from halfmask.release.demands import enforce_demands, order_notes, refuse_diversity
 from halfmask.release.document import AS_IT_WAS, ColumnChange, risk_figures
-from halfmask.release.doors.claims import (
-    AnatomyClaim,
-    BucketClaim,
-    PseudonymClaim,
-    drawn_copies,
-)
+from halfmask.release.doors.claims import AnatomyClaim, BucketClaim, PseudonymClaim, drawn_copies
 from halfmask.release.doors.responses import (
     covers_all,
     hold_responses,
