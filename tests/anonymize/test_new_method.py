@@ -27,7 +27,7 @@ def divide_in_order(task):
     return Division(repair(task, order))
 
 
-run.METHODS["in-order"] = Method(divide_in_order, options={"direction": ("up", "down")})
+run.DIVISIONS["in-order"] = Method(divide_in_order, options={"direction": ("up", "down")})
 
 import halfmask as hm
 from halfmask.cli.main import cli

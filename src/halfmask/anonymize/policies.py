@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.anonymize.partition.run import METHODS, division_loss
+from halfmask.anonymize.partition.run import DIVISIONS, division_loss
 from halfmask.anonymize.partition.task import PartitionTask, task_of
 from halfmask.errors import InternalError, ParameterError
 from halfmask.models import PersonalKAnonymity
@@ -160,8 +160,8 @@ def compare_policies(
         (33, 7, 0)
     """
     table = require_table(table)
-    if method not in METHODS:
-        raise ParameterError("method", method, "one of " + ", ".join(METHODS))
+    if method not in DIVISIONS:
+        raise ParameterError("method", method, "one of " + ", ".join(DIVISIONS))
     if not seeds:
         raise ParameterError("seeds", tuple(seeds), "at least one")
     deals = seeds[:1] if correlated else seeds  # what demands grow with leaves nothing to chance
@@ -209,8 +209,8 @@ class _Runs:
     """
 
     def __init__(self, method: str) -> None:
-        self.divide = METHODS[method].divide
-        self.draws = METHODS[method].draws
+        self.divide = DIVISIONS[method].divide
+        self.draws = DIVISIONS[method].draws
         self._known: dict[tuple[int, int | None], float] = {}
 
     def loss(self, task: PartitionTask) -> float:

@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Any
 from halfmask.anonymize import local, optimal
 from halfmask.anonymize.auto import AUTO, Choice, Clock, try_methods
 from halfmask.anonymize.partition.methods import LINKS
-from halfmask.anonymize.partition.run import METHODS as PARTITIONS
-from halfmask.anonymize.partition.run import OPTIONS, Settings
+from halfmask.anonymize.partition.run import DIVISIONS, OPTIONS, Settings
 from halfmask.anonymize.partition.run import divide_rows as divided
 from halfmask.anonymize.problem import RecodingProblem, unsatisfiable
 from halfmask.anonymize.search import (
-    DIVISIONS,
     require_metric_above,
     search_until_stable,
     state_floors,
@@ -70,7 +68,7 @@ RECODINGS = {"optimal": optimal.find_levels, "local": local.find_steps}
 # Labels of a perturbing method may be false for some rows.
 PERTURBING = ("cocluster", "cocluster-sets", "cocluster-mode")
 CONFIDENTIAL = "confidential"  # the one that keeps a promise about how classes are chosen
-METHODS = (AUTO, *RECODINGS, *PARTITIONS, *PERTURBING, CONFIDENTIAL)
+METHODS = (AUTO, *RECODINGS, *DIVISIONS, *PERTURBING, CONFIDENTIAL)
 _EFFORT = ("suppression", "seed", "time_limit")
 
 
@@ -254,7 +252,7 @@ def _unfolded(method: str, pseudonym: object) -> str | None:
     """What looks at every row, in words; None: distinct tuples are enough."""
     if pseudonym is not None:
         return "pseudonym="  # ties the rows of a person together
-    return f"method={method!r}" if method in DIVISIONS else None
+    return None if method in (AUTO, *RECODINGS) else f"method={method!r}"
 
 
 def _remedy(method: str, rows: Tuples) -> str:
@@ -323,8 +321,8 @@ def _search(
     if method == "local" and options:  # its classes, with labels of their own
         settings = Settings("personal", "loss", effort["seed"], effort["time_limit"], options)
         return replace(divided(rows, models, settings), method=method)
-    if method in PARTITIONS:
-        own = PARTITIONS[method].metrics[0]
+    if method in DIVISIONS:
+        own = DIVISIONS[method].metrics[0]
         name = own if metric is None else metric if isinstance(metric, str) else metric.name
         settings = Settings(method, name, effort["seed"], effort["time_limit"], options)
         found = divided(rows, models, settings)
@@ -338,14 +336,14 @@ def _fitting(method: str, options: dict[str, Any]) -> dict[str, Any]:
     if method in RECODINGS:
         sets = method == "local" and options.get("labels") == "sets"
         return {"labels": "sets"} if sets else {}
-    known = (*OPTIONS, *PARTITIONS[method].options)
+    known = (*OPTIONS, *DIVISIONS[method].options)
     return {name: value for name, value in options.items() if name in known}
 
 
 def _refuse_options(method: str, options: dict[str, Any]) -> None:
     """Refuse options that the method does not know."""
     if method == AUTO:
-        known = {name for one in PARTITIONS.values() for name in one.options} | set(OPTIONS)
+        known = {name for one in DIVISIONS.values() for name in one.options} | set(OPTIONS)
         known -= set(LINKS)  # the other methods would not keep them
         unknown = [name for name in options if name not in known]
     else:
@@ -354,7 +352,7 @@ def _refuse_options(method: str, options: dict[str, Any]) -> None:
     if unknown:
         name = unknown[0]
         raise ParameterError(
-            name, options[name], "it only with " + ", ".join((*PARTITIONS, *PERTURBING))
+            name, options[name], "it only with " + ", ".join((*DIVISIONS, *PERTURBING))
         )
 
 

@@ -36,12 +36,6 @@ if TYPE_CHECKING:
 
     Search = Callable[[Tuples, float | Fraction], Candidate]
 
-# Which see each row, as its tuple.
-DIVISIONS = (
-    *("personal", "mondrian", "k-member", "mdav", "exact", "confidential"),
-    *("cocluster", "cocluster-sets", "cocluster-mode"),
-)
-IN_PLACE = (AUTO, "optimal", "local", *DIVISIONS)
 SMALL = 1_000_000  # rows that auto reads into memory, where divisions lose less
 DECLARE = (
     "or declare hierarchies that do not follow the values of the rows (mask with its length, "
@@ -60,9 +54,7 @@ def why_collected(
     if not isinstance(table, Table) or table.stored is None:
         return ""
     found: str | None
-    if method not in IN_PLACE:
-        found = f"method={method!r} looks at them one by one"
-    elif options.get("previous") is not None:
+    if options.get("previous") is not None:
         found = "the counterfeits of a series are rows of nobody, and its ledger names everybody"
     elif named := [n for n, one in options.items() if one is not None and n != "pseudonym"]:
         found = f"{named[0]}= needs them one by one, so that most_tuples= limits nothing"

@@ -16,7 +16,7 @@ from halfmask.anonymize import local, optimal
 from halfmask.anonymize.auto import AUTO
 from halfmask.anonymize.groupings import SharedGroupings
 from halfmask.anonymize.optimal import LatticeBounds
-from halfmask.anonymize.partition.run import METHODS, Settings, divide_rows
+from halfmask.anonymize.partition.run import DIVISIONS, Settings, divide_rows
 from halfmask.anonymize.problem import RecodingProblem
 from halfmask.anonymize.run import PERTURBING, anonymize
 from halfmask.assessment.frontier_points import (
@@ -117,7 +117,7 @@ def divided_point(measure: FigureReader, setting: Setting, effort: Effort) -> Po
                 demands=effort.demands,
             )
             return Point.of(setting, finished_figures(table, made), made.gap, effort.seed)
-        own = METHODS[setting.method].metrics[0]
+        own = DIVISIONS[setting.method].metrics[0]
         how = Settings(setting.method, own, seed=effort.seed, time_limit=effort.time_limit)
         found = divide_rows(table, setting.models, how)
     except UnsatisfiableError:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from halfmask.table.schema import Schema
 
-ENGINES = ("duckdb", "postgres", "spark", "memory")
+COUNTERS = ("duckdb", "postgres", "spark", "memory")  # who may count rows that are read
 LARGE = 2 << 30  # files of more bytes are counted by the engine without being asked
 
 
@@ -160,8 +160,8 @@ def stays_stored(place: str, engine: str | None = None, memory_limit: str | None
     Raises:
         ParameterError: there is no such engine, or it does not go with the source.
     """
-    if engine is not None and engine not in ENGINES:
-        raise ParameterError("engine", engine, "duckdb, postgres, spark or memory")
+    if engine is not None and engine not in COUNTERS:
+        raise ParameterError("engine", engine, f"{', '.join(COUNTERS[:-1])} or {COUNTERS[-1]}")
     if is_address(place):
         if engine == "memory":
             raise ParameterError("engine", "memory", "nothing: a database counts its own rows")

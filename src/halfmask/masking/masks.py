@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import MISSING, Field
 from difflib import get_close_matches
 from functools import cache
 from importlib import metadata
@@ -30,6 +29,7 @@ from halfmask.masking.methods.synthetic import (
     draw_tables,
 )
 from halfmask.masking.step import REGISTERED, MaskStep, mask_parameters
+from halfmask.models.verdict import is_required
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -97,10 +97,10 @@ def metavar(mask: type[MaskStep]) -> str:
     for one, parameter in mask_parameters(mask):
         if places and one is places[0]:
             word = "COLUMN" if parameter.kind == "column" else "COLUMN..."
-            parts.append(word if _is_required(one) else f"[{word}]")
+            parts.append(word if is_required(one) else f"[{word}]")
         elif parameter.text:
             stated = f"{one.name.replace('_', '-')}={_example(parameter)}"
-            parts.append(stated if _is_required(one) else f"[{stated}]")
+            parts.append(stated if is_required(one) else f"[{stated}]")
     return " ".join(parts)
 
 
@@ -109,10 +109,6 @@ def _example(parameter: Parameter) -> str:
         return "|".join(parameter.words)
     kinds = {"number": "NUMBER", "whole": "NUMBER", "column": "COLUMN", "columns": "COLUMN,..."}
     return kinds.get(parameter.kind, "VALUE")
-
-
-def _is_required(one: Field[Any]) -> bool:
-    return one.default is MISSING and one.default_factory is MISSING
 
 
 def read_step(text: str) -> MaskStep:
@@ -244,7 +240,7 @@ def _mask_named(name: object) -> type[MaskStep]:
 
 def _made(mask: type[MaskStep], stated: Mapping[str, Any]) -> MaskStep:
     absent = [
-        one.name for one, _ in mask_parameters(mask) if _is_required(one) and one.name not in stated
+        one.name for one, _ in mask_parameters(mask) if is_required(one) and one.name not in stated
     ]
     if absent:
         raise InputError(f"{mask.name} needs {' and '.join(absent)}: write {metavar(mask)}.")

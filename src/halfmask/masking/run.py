@@ -28,7 +28,7 @@ from halfmask.models.verdict import Model, require_whole
 from halfmask.release.candidate import MaskedCandidate
 from halfmask.release.demands import SET_ASIDE, state_demands
 from halfmask.release.doors.claims import AnatomyClaim, PseudonymClaim, drawn_copies
-from halfmask.release.doors.masked import with_true_values
+from halfmask.release.doors.masked import refuse_compared_models, with_true_values
 from halfmask.release.doors.responses import refuse_true_answers
 from halfmask.release.files import read_document
 from halfmask.release.partition import Perturbation
@@ -336,15 +336,7 @@ def _require_kept(done: _Done, table: Table, models: Sequence[Model], own: int) 
             f"A promise, or people's own l or t, speaks of column '{gone[0]}', which a step takes "
             f"out of the rows: use anonymize; {SET_ASIDE}."
         )
-    if any(model.population is not None for model in models):
-        raise PrivacyError(
-            "A promise that compares with a population cannot be checked on masked rows: use "
-            "anonymize."
-        )
-    if any(model.original for model in models):
-        raise PrivacyError(
-            "A promise against the original table cannot be checked on masked rows: use anonymize."
-        )
+    refuse_compared_models(models)
     found: list[Verdict] = []
     for one in (rows, with_true_values(table, rows, done.source, models)):
         ready = prepare(one, models)

@@ -80,7 +80,7 @@ def with_demanded_models(table: Table, models: Sequence[Model]) -> tuple[Model, 
         >>> with_demanded_models(people, [])
         (PersonalKAnonymity(default=1),)
     """
-    models = [model.settled(table) if isinstance(model, Model) else model for model in models]
+    models = [model.settle(table) if isinstance(model, Model) else model for model in models]
     named = {(type(model), model.columns) for model in models if isinstance(model, Model)}
     own = [model for kind in known_models() for model in kind.own(table)]
     wanted = [model for model in own if (type(model), model.columns) not in named]

@@ -120,7 +120,7 @@ class TCloseness(Model):
         """Whether the reference is the original table."""
         return self.reference == "original"
 
-    def settled(self, table: Table) -> TCloseness:
+    def settle(self, table: Table) -> TCloseness:
         """With the distance that fits the column, where none is named."""
         if self.distance is not None or self.column not in table.arrow.column_names:
             return self
@@ -157,7 +157,7 @@ class TCloseness(Model):
 
     def kernel_demand(self, table: Table) -> KernelDemand | None:
         """The equal distance; kernels know no other."""
-        equally = self.settled(table).distance == "equal"
+        equally = self.settle(table).distance == "equal"
         stated = KernelDemand(
             column=self.column, distance=float(self.t), missing=self.missing == "value"
         )

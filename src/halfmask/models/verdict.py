@@ -395,7 +395,7 @@ class Model(Protocol):
         """Whether it also speaks of how classes were chosen, which classes alone do not show."""
         return False
 
-    def settled(self, table: Table) -> Model:  # noqa: ARG002 - most are as they stand
+    def settle(self, table: Table) -> Model:  # noqa: ARG002 - most are as they stand
         """The model with what it leaves open decided by the table."""
         return self
 

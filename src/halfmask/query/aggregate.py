@@ -191,13 +191,13 @@ def _value(
         mean = pc.if_else(
             pc.equal(count, 0.0), None, pc.divide(total, pc.max_element_wise(count, 1.0))
         )
-        return _settled(mean) if planned.of == "float" else mean
+        return _round_fractions(mean) if planned.of == "float" else mean
     if planned.kind.startswith(("var", "stddev")):
-        return _settled(_spread(planned.kind, merged[f"{name}_n"], merged[f"{name}_m2"]))
+        return _round_fractions(_spread(planned.kind, merged[f"{name}_n"], merged[f"{name}_m2"]))
     if planned.kind == "sum" and planned.of in ("integer", "boolean"):
         return _whole(merged[name])
     if planned.kind == "sum" and planned.of == "float":
-        return _settled(merged[name])
+        return _round_fractions(merged[name])
     return merged[name]
 
 
@@ -213,7 +213,7 @@ def _spread(kind: str, count: NDArray[np.float64], m2: NDArray[np.float64]) -> p
     return pa.array(value, mask=~defined)
 
 
-def _settled(column: pa.Array) -> pa.Array:
+def _round_fractions(column: pa.Array) -> pa.Array:
     """Sums of fractions to 12 digits: the last ones follow from the order of adding up."""
     import pyarrow as pa
 

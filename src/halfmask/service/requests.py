@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from halfmask.anonymize.partition.run import METHODS, OPTIONS
+from halfmask.anonymize.partition.run import DIVISIONS, OPTIONS
 from halfmask.models.options import forms
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _range(*numbers: Parameter) -> dict[str, Any]:
 def _division_options() -> Any:
     """A type with one field for each option of divisions: words, whole numbers, columns."""
     known: dict[str, tuple[str | None, ...] | None] = dict(OPTIONS)
-    for method in METHODS.values():
+    for method in DIVISIONS.values():
         known |= method.options
     fields: dict[str, Any] = {}
     for name, values in known.items():

@@ -199,7 +199,7 @@ class Beliefs:
         for e in range(len(edges) - 1, -1, -1):
             child, parent, shared = edges[e]
             self._send(e, parent, child, shared)
-        self.tables = [_settled(table) for table in self.tables]
+        self.tables = [_normalize(table) for table in self.tables]
         for e, (child, _, shared) in enumerate(edges):
             self.separators[e] = sum_to(self.tables[child], self.tree.cliques[child], shared)
 
@@ -277,7 +277,7 @@ def exclude(beliefs: Beliefs, zeros: Sequence[Mapping[str, Mask]], most: int) ->
     return beliefs
 
 
-def _settled(table: Floats) -> Floats:
+def _normalize(table: Floats) -> Floats:
     """The table with sum 1 and no cell so small that a quotient of such cells could fail.
 
     A table of which nothing is left, or that numbers cannot hold, becomes even: what follows it is

@@ -19,7 +19,7 @@ import halfmask as hm
 from halfmask.anonymize.partition import exact, optimum
 from halfmask.anonymize.partition.exact import instance_of
 from halfmask.anonymize.partition.links import linked_division
-from halfmask.anonymize.partition.run import METHODS
+from halfmask.anonymize.partition.run import DIVISIONS
 from halfmask.anonymize.partition.task import task_of
 from halfmask.errors import HalfmaskError, PrivacyError, UnsatisfiableError
 from halfmask.kernels.partition import pricing
@@ -44,7 +44,7 @@ def solved(table: hm.Table, metric: str, **options: object) -> hm.Release:
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("metric", METHODS["exact"].metrics)
+@pytest.mark.parametrize("metric", DIVISIONS["exact"].metrics)
 def test_worked_examples(case, metric):
     xs, ks, wanted = CASES[case]
     release = solved(line(xs, ks), metric)
@@ -71,7 +71,7 @@ def test_the_case_that_the_printed_bound_cuts_off():
     assert release.gap == 0.0
 
 
-@pytest.mark.parametrize("metric", METHODS["exact"].metrics)
+@pytest.mark.parametrize("metric", DIVISIONS["exact"].metrics)
 @given(
     rows=st.lists(st.tuples(st.integers(0, 20), st.integers(1, 4)), min_size=4, max_size=7),
 )
@@ -169,7 +169,7 @@ def test_at_least_so_many_classes_can_be_asked_for_with_the_split():
     assert three.parameters["value"] == pytest.approx(1)
 
 
-SUMS = [metric for metric in METHODS["exact"].metrics if metric != "split"]
+SUMS = [metric for metric in DIVISIONS["exact"].metrics if metric != "split"]
 
 
 def ruled(rows, links=None):

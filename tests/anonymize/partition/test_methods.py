@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import halfmask as hm
-from halfmask.anonymize.partition.run import METHODS
+from halfmask.anonymize.partition.run import DIVISIONS
 from halfmask.errors import (
     InfeasibleDemandsError,
     ParameterError,
@@ -72,7 +72,7 @@ def test_exact_keeps_the_l_and_t_that_people_state():
     assert release.gap == 0.0
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", DIVISIONS)
 @given(table=tables())
 @settings(max_examples=examples(30))
 def test_everybody_stands_among_as_many_as_they_ask_for(method, table):
@@ -129,7 +129,7 @@ def test_a_constant_demand_is_plain_k_anonymity(method):
     assert counts[0] == counts[1]
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", DIVISIONS)
 def test_a_remote_row_that_asks_for_all_gets_all(method):
     release = hm.anonymize(line([0, 0, 1, 100], [2, 2, 2, 4]), OWN, method=method, seed=0)
     assert set(release.to_arrow()["x"].to_pylist()) == {"0-109"}

@@ -47,7 +47,7 @@ def divide_exactly(task: PartitionTask) -> Division:
     return exact.find_optimum(task)
 
 
-METHODS = {
+DIVISIONS = {
     "personal": Method(divide_personal),
     "mondrian": Method(divide_mondrian, options={"cut": ("labels", "sides", "whole")}),
     "mdav": Method(divide_mdav),
@@ -71,7 +71,7 @@ class Settings:
     """How to divide.
 
     Attributes:
-        method: one of ``METHODS``.
+        method: one of ``DIVISIONS``.
         metric: what to minimize: ``"loss"`` (that of the labels) or ``"dbil"``.
         seed: for methods that draw at random.
         time_limit: seconds, for methods that stop at any time.
@@ -200,7 +200,7 @@ def _compared(task: PartitionTask, division: Division) -> float:
 def _divide(
     task: PartitionTask, method: str, fallback: str | None
 ) -> tuple[Division, tuple[str, ...]]:
-    divide = METHODS[method].divide
+    divide = DIVISIONS[method].divide
     division = divide(task)
     if fallback != "uniform" or (task.demands.k == task.demands.k.max(initial=1)).all():
         return division, division.notes
@@ -212,9 +212,9 @@ def _divide(
 
 
 def _checked(settings: Settings) -> dict[str, Any]:
-    if settings.method not in METHODS:
-        raise ParameterError("method", settings.method, "one of " + ", ".join(METHODS))
-    method = METHODS[settings.method]
+    if settings.method not in DIVISIONS:
+        raise ParameterError("method", settings.method, "one of " + ", ".join(DIVISIONS))
+    method = DIVISIONS[settings.method]
     known: dict[str, tuple[str | None, ...] | None] = {**OPTIONS, **method.options}
     for name, value in settings.options.items():
         if name not in known:

@@ -80,7 +80,7 @@ def collect_bounded(engine: SqlEngine, request: Request, *, large: bool = False)
         if undecided.num_rows:
             engine.add(OPEN, undecided.select(sql.key_names(request)))
             counted = engine.ask(sql.count_query, engine, request, j, OPEN)
-            found = _settled(found, counted, j, sql.key_names(request))
+            found = _replace_undecided(found, counted, j, sql.key_names(request))
     return found
 
 
@@ -309,7 +309,7 @@ def _decided(j: int, test: DistinctTest) -> list[exp.Expr]:
     ]
 
 
-def _settled(found: pa.Table, counted: pa.Table, j: int, names: list[str]) -> pa.Table:
+def _replace_undecided(found: pa.Table, counted: pa.Table, j: int, names: list[str]) -> pa.Table:
     """Put the exact counts in the place of the undecided ones."""
     import pyarrow as pa
 

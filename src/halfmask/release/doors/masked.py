@@ -27,7 +27,7 @@ from halfmask.release.doors.responses import (
     hold_responses,
     not_claimed,
     receipt,
-    settled_demands,
+    settle_demands,
 )
 from halfmask.release.doors.stored_rows import origin_of, write_masked
 from halfmask.release.files import has_fraction, types_of_rows, write_table
@@ -220,7 +220,7 @@ def seal_masked(
     told = hold_responses(candidate, held)
     found, ids, own = _check_promises(candidate, held, tokens, noisy=covers_all(told, leaving))
     _check_claims(candidate, held, leaving, tokens, demanded=own is not None)
-    own, more_notes = settled_demands(own, told)
+    own, more_notes = settle_demands(own, told)
     left = _publish_masked(candidate, leaving, elsewhere, tokens, told)
     table = candidate.table if candidate.tuples is None else origin_of(candidate.tuples)
     known = {**rows.schema.columns, **table.schema.columns}  # what steps added, and what was there
@@ -262,6 +262,19 @@ def seal_masked(
     )
 
 
+def refuse_compared_models(models: Sequence[Model]) -> None:
+    """Refuse promises that hold masked rows against others than those that leave."""
+    if any(model.population is not None for model in models):
+        raise PrivacyError(
+            "A promise that compares with a population cannot be checked on masked rows: use "
+            "anonymize."
+        )
+    if any(model.original for model in models):
+        raise PrivacyError(
+            "A promise against the original table cannot be checked on masked rows: use anonymize."
+        )
+
+
 def _check_promises(
     candidate: MaskedCandidate, held: Table, tokens: Sequence[str], *, noisy: bool
 ) -> tuple[tuple[Verdict, ...], Ints, DemandsStatement | None]:
@@ -274,15 +287,7 @@ def _check_promises(
         noisy: whether all that leaves is told by chance.
     """
     models, choice = candidate.models, candidate.demands
-    if any(model.population is not None for model in models):
-        raise PrivacyError(
-            "A promise that compares with a population cannot be checked on masked rows: use "
-            "anonymize."
-        )
-    if any(model.original for model in models):
-        raise PrivacyError(
-            "A promise against the original table cannot be checked on masked rows: use anonymize."
-        )
+    refuse_compared_models(models)
     places = np.arange(len(held))
     quasi = held.arrow.select(list(held.schema.quasi))
     none = Perturbation({}, quasi, {})

@@ -168,7 +168,7 @@ def not_claimed(claims: Sequence[ResponseClaim], leaving: Sequence[str]) -> tupl
     return (f"differential privacy of {quote_names(others)}",) if others else ()
 
 
-def settled_demands(
+def settle_demands(
     own: DemandsStatement | None, claims: Sequence[ResponseClaim]
 ) -> tuple[DemandsStatement | None, tuple[str, ...]]:
     """What became of demands, and what to say of people's own epsilon where answers are noisy."""

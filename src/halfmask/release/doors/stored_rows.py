@@ -484,7 +484,7 @@ def write_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRows
     _require_free(candidate, list(kinds))
     aside = stage_rows(stored, _labeling(candidate, tuples, names))
     try:
-        expected = {name: _settled(rows[name]) for name in told}
+        expected = {name: _as_grouped(rows[name]) for name in told}
         counts = np.ones(len(candidate.rows), dtype=np.int64)
         groups = require_written({}, expected, counts, len(candidate.table), aside)
         _require_masked_models(candidate, *groups)
@@ -513,11 +513,11 @@ def _labeling(candidate: MaskedCandidate, tuples: Tuples, names: Sequence[str]) 
     rows, known = candidate.rows.arrow, candidate.table.arrow.column_names
     named = {name for step in candidate.steps for name in step["changes"]}
     changed = [n for n in names if n in rows.column_names and (n in named or n not in known)]
-    cells = {name: _settled(rows[name]) for name in changed}
+    cells = {name: _as_grouped(rows[name]) for name in changed}
     return join_cells(replace(tuples, table=candidate.table), candidate.source, cells, names)
 
 
-def _settled(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _as_grouped(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Values as engines group them: zero has one sign, and what is no number is missing."""
     plain: pa.ChunkedArray = decode_labels(column)
     if not pa.types.is_floating(plain.type):
