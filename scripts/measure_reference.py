@@ -29,8 +29,13 @@ def reference() -> str:
     """The whole page: the declared measures, then the definitions that they rest on."""
     from halfmask.assessment.assess import ASSESSED
     from halfmask.assessment.comparison import COMPARED
+    from halfmask.assessment.measure import registered_measures
 
-    parts = [INTRO, _declared("compare", COMPARED), _declared("assess", ASSESSED)]
+    parts = [
+        INTRO,
+        _declared("compare", (*COMPARED, *registered_measures("compare"))),
+        _declared("assess", (*ASSESSED, *registered_measures("assess"))),
+    ]
     for folder in FOLDERS:
         home = ROOT / "src" / "halfmask" / "metrics" / folder
         parts.append(f"## {folder.capitalize()}\n")

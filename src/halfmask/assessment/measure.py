@@ -8,6 +8,8 @@ on a terminal and those of a report all follow from the declaration.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import metadata
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from halfmask.errors import ParameterError
@@ -123,6 +125,18 @@ def register_measures(verb: Literal["assess", "compare"], *measures: Measure) ->
     _ADDED[verb] += measures
 
 
+def registered_measures(verb: str) -> tuple[Measure, ...]:
+    """Those that were registered, also by packages that name a module under halfmask.measures."""
+    _load_foreign()
+    return tuple(_ADDED[verb])
+
+
+@cache
+def _load_foreign() -> None:
+    for entry in metadata.entry_points(group="halfmask.measures"):
+        entry.load()
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MeasureResults(Document):
     """All that a verb found; every measure is an attribute under its name.
@@ -154,9 +168,10 @@ class MeasureResults(Document):
         With ``only``, those of its own that it names: the result has no others, and is for who
         reads no others. All are found beside registered ones, which may look at any of them.
         """
-        if only is not None and not _ADDED[verb]:
+        added = registered_measures(verb)
+        if only is not None and not added:
             own = [one for one in own if one.name in only]
-        measures = (*own, *_ADDED[verb])
+        measures = (*own, *added)
         figures = {
             one.name: one.find(case) if not one.needs or getattr(case, one.needs) else None
             for one in measures
