@@ -1,8 +1,7 @@
-"""The verbs that look at one table: ``describe``, ``assess``, ``risks`` and ``discriminate``."""
+"""The verbs that measure one table: ``assess``, ``risks`` and ``discriminate``."""
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,14 +9,11 @@ import click
 from halfmask.cli import show
 from halfmask.cli.options import (
     POPULATION,
-    STDOUT,
     as_json,
-    bare_source,
     engine_options,
     load,
     output,
     refuse_bad_outputs,
-    refuse_two_documents,
     report_option,
     show_criteria,
     source,
@@ -34,8 +30,6 @@ if TYPE_CHECKING:
     from halfmask.assessment.discriminate import DiscriminationReport
     from halfmask.metrics.discrimination.need import Need
     from halfmask.metrics.discrimination.rate import Discrimination
-    from halfmask.table.proposals.describe import Description
-    from halfmask.table.table import Table
 
 _fraction = click.option(
     "--fraction", type=float, help="Share of the population that is in FILE (0 to 1)."
@@ -48,137 +42,6 @@ limit_option = click.option(
     show_default=True,
     help="Highest acceptable risk of a criterion.",
 )
-
-
-@click.command("describe")
-@bare_source
-@click.option(
-    "--hierarchies",
-    default="proposed",
-    show_default=True,
-    help="proposed: from each column's values; auto: from how the columns go together.",
-)
-@click.option("--intervals", help="auto: equal-frequency (default), equal-width or modl.")
-@click.option("--public", is_flag=True, help="From names and types alone; asks for domains.")
-@click.option("--codebook", type=click.Path(), help="With --public: a codebook, .csv or .toml.")
-@click.option("--details", "-v", is_flag=True, help="All that was seen of each column.")
-@engine_options
-@output("The proposed schema, a TOML file; - is stdout.")
-@as_json
-def describe_command(
-    file: str,
-    delimiter: str | None,
-    encoding: str | None,
-    decimal: str | None,
-    hierarchies: str,
-    intervals: str | None,
-    public: bool,
-    codebook: str | None,
-    details: bool,
-    output: str | None,
-    as_json: bool,
-    **where: str | None,
-) -> None:
-    """Propose a schema for FILE.
-
-    Example: halfmask describe people.csv -o people.toml
-    """
-    from halfmask.engines.read import read
-    from halfmask.table.proposals.describe import describe, with_declared_policy
-    from halfmask.table.schema import Schema
-
-    refuse_two_documents(output, json_too=as_json)
-    how = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, **where}
-    if codebook is not None and not public:
-        raise click.UsageError("--codebook goes with --public.")
-    if public:
-        _describe_publicly(read(file, Schema(), **how), codebook, output, as_json=as_json)
-        return
-    rows = with_declared_policy(read(file, Schema(), **how), file)
-    with show.show_working("Describing"):
-        chosen = {} if intervals is None else {"intervals": intervals}
-        found = describe(rows, hierarchies=hierarchies, **chosen)
-    _write_schema(found.to_toml(), output)
-    if as_json:
-        show.print_document("describe", found.to_dict())
-    elif output != STDOUT:
-        _show_description(found, details=details)
-
-
-def _write_schema(text: str, output: str | None) -> None:
-    """The proposed schema on stdout or in a file, where it was asked for."""
-    from halfmask.release.files import private_file
-
-    if output == STDOUT:
-        sys.stdout.write(show.visible(text))
-    elif output:
-        with private_file(output) as temporary:  # it may list values
-            temporary.write_text(text, encoding="utf-8")
-        show.say(f"The proposed schema is in {output}: read it, and change what is wrong.")
-
-
-def _describe_publicly(
-    table: Table, codebook: str | None, output: str | None, *, as_json: bool
-) -> None:
-    from halfmask.table.columns import abbreviate_names
-    from halfmask.table.files.codebook import read_codebook
-    from halfmask.table.proposals.public import public_description
-
-    found = public_description(table, {} if codebook is None else read_codebook(codebook))
-    _write_schema(found.to_toml(), output or (None if as_json else STDOUT))
-    if as_json:
-        show.print_document("describe", found.to_dict())
-    if found.asked:
-        show.say(
-            f"{len(found.asked)} columns need a domain that no row tells: "
-            f"{abbreviate_names(found.asked)}. Write it into their entries, or give --codebook."
-        )
-    else:
-        show.say(
-            "Every column that leaves has a public domain: halfmask synthesize FILE --schema "
-            "SCHEMA --epsilon 1 can run."
-        )
-    if found.schema.person is None:
-        show.say(
-            "No column's name says whose row it is: where people can have several rows, write "
-            'person = "..." under [table], else epsilon holds per row.'
-        )
-
-
-_MANY = 20  # columns, from which on those of one role and reason share a line
-_NAMED = 8
-_SHOWN = 30
-
-
-def _show_description(found: Description, *, details: bool) -> None:
-    title = f"Proposed schema, from {found.rows:,} rows and {len(found.columns):,} columns"
-    if details or len(found.columns) <= _MANY:
-        columns = [
-            (c.name, c.role, c.kind, c.distinct, c.missing, c.why if details else c.reason)
-            for c in found.columns
-        ]
-        headings = ("column", "role", "kind", "distinct", "missing", "why")
-        show.print_table(title, headings, columns)
-    else:
-        _show_roles(found, title)
-    for note in found.notes:
-        show.say(note)
-    if not details:
-        show.say("All that was seen of each column: --details.")
-
-
-def _show_roles(found: Description, title: str) -> None:
-    """Columns of one role and reason in one line, so that many fit on a screen."""
-    from halfmask.table.columns import abbreviate_names
-
-    shared: dict[tuple[str, str], list[str]] = {}
-    for column in found.columns:
-        shared.setdefault((column.role, column.reason), []).append(column.name)
-    rows = [
-        (role, len(names), reason, abbreviate_names(names, _NAMED))
-        for (role, reason), names in sorted(shared.items(), key=lambda item: item[0])
-    ]
-    show.print_table(title, ("role", "columns", "why", "which"), rows)
 
 
 @click.command("assess")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # The verbs in the order a user meets them, and the chapter of each; one line a verb.
 VERBS = {
-    "describe": "assess",
+    "describe": "describe",
     "assess": "assess",
     "risks": "assess",
     "check": "publish",

@@ -39,10 +39,12 @@ class PublicDescription:
     Attributes:
         schema: the columns, with the domains that are known, and the person column by its name.
         asked: the columns whose domain nobody said.
+        unused: what the codebook speaks of and the table does not have.
     """
 
     schema: Schema
     asked: tuple[str, ...]
+    unused: tuple[str, ...] = ()
 
     def to_toml(self) -> str:
         """The text of a schema file, with a question above each column that lacks a domain."""
@@ -77,7 +79,11 @@ class PublicDescription:
 
     def to_dict(self) -> dict[str, object]:
         """The same as plain data."""
-        return {"schema": self.schema.to_dict(), "asked": list(self.asked)}
+        return {
+            "schema": self.schema.to_dict(),
+            "asked": list(self.asked),
+            "unused": list(self.unused),
+        }
 
 
 def _question(column: Column) -> str:
@@ -116,7 +122,8 @@ def public_description(table: Table, codebook: Mapping[str, object]) -> PublicDe
     known = isinstance(rules, list | tuple) and all(isinstance(one, Mapping) for one in rules)
     impossible = tuple(rules) if known else ()  # type: ignore[arg-type]
     schema = Schema(columns, person=_person(columns), policy=policy, impossible=impossible)
-    return PublicDescription(schema, asked)
+    there = {*fields.names, "impossible"}
+    return PublicDescription(schema, asked, tuple(n for n in codebook if n not in there))
 
 
 def _person(columns: Mapping[str, Column]) -> str | None:
