@@ -20,6 +20,7 @@ from halfmask.errors import InputError, ParameterError
 from halfmask.table.columns import require_known
 from halfmask.table.hierarchies.builders import INTERVALS
 from halfmask.table.labels import ANY, MISSING
+from halfmask.table.values import is_continuous
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -183,16 +184,6 @@ def _require(numbers: NDArray[np.float64], parts: int) -> None:
         raise ParameterError("parts", parts, "1 or more")
     if not len(numbers) or not np.isfinite(numbers).all():
         raise InputError("Only finite numbers can be cut into intervals: there is none, or NaN.")
-
-
-def is_continuous(kind: pa.DataType) -> bool:
-    """Whether values of this Arrow type are numbers, or points in time."""
-    return bool(
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_temporal(kind)
-    )
 
 
 def as_numbers(values: pa.Array) -> NDArray[np.float64]:

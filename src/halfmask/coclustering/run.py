@@ -23,7 +23,6 @@ from halfmask.coclustering.prepare import (
     cocluster_columns,
     column_parts,
     cut_column,
-    is_continuous,
 )
 from halfmask.coclustering.trees import ColumnTree, column_trees, ordered_tree
 from halfmask.engines.counting.tuples import MOST, count_tuples
@@ -33,6 +32,7 @@ from halfmask.ownership import make_private, private_folder
 from halfmask.table.columns import require_known
 from halfmask.table.table import Table, require_table
 from halfmask.table.tuples import Tuples, contiguous
+from halfmask.table.values import is_continuous
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

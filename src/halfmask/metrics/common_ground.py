@@ -15,7 +15,7 @@ from halfmask.table.hierarchy import TOP, canonical
 from halfmask.table.labels import SIGN, LabelReader
 from halfmask.table.table import encode_column
 from halfmask.table.tuples import tally
-from halfmask.table.values import is_number
+from halfmask.table.values import is_moment, is_number
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -491,25 +491,21 @@ def _numbers(
     if own is None or not len(fresh):
         return None if own is None else _fill_gaps(own)
     theirs = _as_numbers(published)
-    if theirs is None or _days(values.type) != _days(published.type):
+    if theirs is None or is_moment(values.type) != is_moment(published.type):
         return None
     new = theirs[fresh]
     return _fill_gaps(np.concatenate([own, new]))
 
 
-def _days(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
-
-
 def _as_numbers(values: pa.Array) -> NDArray[np.float64] | None:
     """Values as numbers, dates and times as days; None where they are neither."""
     kind = values.type
-    if _days(kind):
+    if is_moment(kind):
         values = values.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
     elif not is_number(kind):
         return None
     found = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    return np.asarray(found / _DAY if _days(kind) else found, dtype=np.float64)
+    return np.asarray(found / _DAY if is_moment(kind) else found, dtype=np.float64)
 
 
 def _fill_gaps(numbers: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -337,6 +337,16 @@ def is_number(kind: pa.DataType) -> bool:
     )
 
 
+def is_moment(kind: pa.DataType) -> bool:
+    """Whether values of this type are dates or points in time."""
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+
+
+def is_continuous(kind: pa.DataType) -> bool:
+    """Whether values of this type are numbers, dates or times, so that others lie between."""
+    return is_number(kind) or bool(pa.types.is_temporal(kind))
+
+
 def is_text(kind: pa.DataType) -> bool:
     """Whether a type holds text."""
     return bool(

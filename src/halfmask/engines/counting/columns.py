@@ -21,7 +21,7 @@ from halfmask.errors import EngineError, InputError
 from halfmask.table.classes import JointCodes, codes_of, tuples_cost
 from halfmask.table.files.rows import require_flat
 from halfmask.table.proposals.counts import CountedColumn, ManyValues
-from halfmask.table.values import is_number
+from halfmask.table.values import is_moment, is_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -177,7 +177,7 @@ def _all_values(
     """What there is of a column, counted by the engine, and its smallest and largest value."""
     from sqlglot import exp
 
-    cell, ends = exp.column(name, quoted=True), is_number(kind) or _is_moment(kind)
+    cell, ends = exp.column(name, quoted=True), is_number(kind) or is_moment(kind)
     known = _known_number(cell) if pa.types.is_floating(kind) else cell
     each, rows = _each_value(table, name, known)
     one = exp.case().when(exp.EQ(this=rows.copy(), expression=exp.Literal.number(1)), _number(1))
@@ -208,10 +208,6 @@ def _number(number: int) -> exp.Expr:
     from sqlglot import exp
 
     return exp.Literal.number(number)
-
-
-def _is_moment(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
 
 
 def _plain(column: pa.ChunkedArray) -> pa.Array:

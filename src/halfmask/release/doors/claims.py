@@ -21,6 +21,7 @@ from halfmask.table.hierarchies.arx_csv import Csv
 from halfmask.table.hierarchies.tree import Tree
 from halfmask.table.hierarchy import TOP, canonical, flat
 from halfmask.table.table import encode_column
+from halfmask.table.values import is_continuous
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -155,7 +156,7 @@ class DrawClaim:
             if pa.types.is_dictionary(shown.type):
                 shown = shown.dictionary_decode()
             values = true.values.drop_null()
-            if _on_a_line(values.type):
+            if is_continuous(values.type):
                 lasting = self._within(original, owner, shown, true)
             else:
                 places = pc.index_in(shown.cast(values.type), value_set=values)
@@ -267,16 +268,6 @@ def _meanings(table: Table, column: str, plain: set[str]) -> dict[str, frozenset
         for value, place in zip(leaves, level, strict=True):
             found.setdefault(canonical(labels[place]), set()).add(canonical(value))
     return {label: frozenset(under) for label, under in found.items()}
-
-
-def _on_a_line(kind: pa.DataType) -> bool:
-    """Whether values of this type are drawn between those that people hold."""
-    return bool(
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_temporal(kind)
-    )
 
 
 def drawn_copies(claims: Sequence[Claim]) -> dict[str, str]:

@@ -31,6 +31,7 @@ from halfmask.table.files.rows import normalize
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 from halfmask.table.tuples import Tuples
+from halfmask.table.values import is_continuous
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -210,7 +211,8 @@ def _sides(candidate: SyntheticCandidate) -> tuple[Table, Table, Table | None]:
         sides.append(candidate.control.arrow.select(rows.column_names))
     for place, name in enumerate(rows.column_names):
         kind = schema.columns[name].kind if name in schema.columns else None
-        written = ordered(sides[0][name].type) and not ordered(decoded_type(rows[name].type))
+        left = decoded_type(rows[name].type)
+        written = is_continuous(sides[0][name].type) and not is_continuous(left)
         if written:
             labels = pc.unique(rows[name].combine_chunks().drop_null()).to_pylist()
             sides = [
@@ -349,7 +351,7 @@ def _people(group: Ints, owner: Ints | None, count: int) -> Ints:
 
 def _intervals(released: pa.ChunkedArray, cuts: Sequence[float] | None) -> int:
     """How many intervals of numbers there are that may be counted together."""
-    return len(cuts) + 1 if cuts is not None and ordered(decoded_type(released.type)) else 0
+    return len(cuts) + 1 if cuts is not None and is_continuous(decoded_type(released.type)) else 0
 
 
 def _stretches(
@@ -395,7 +397,7 @@ def _classes(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Per row of either side, a number that stands for what is counted as one value."""
     mine, theirs = decode_labels(own.combine_chunks()), decode_labels(released.combine_chunks())
-    if cuts is not None and ordered(theirs.type):
+    if cuts is not None and is_continuous(theirs.type):
         ends = np.asarray(cuts, dtype=np.float64)
         found = [
             np.where(np.asarray(side.is_null()), -1, np.searchsorted(ends, as_floats(side)))
@@ -424,11 +426,11 @@ def _shared(table: Table, name: str, released: pa.Array, least: int) -> bool:
         return False
     released = released.drop_null()
     kind = table.schema.columns[name].kind if name in table.schema.columns else None
-    if not ordered(own.type) or kind in ("nominal", "ordinal"):
+    if not is_continuous(own.type) or kind in ("nominal", "ordinal"):
         return bool(
             pc.all(pc.is_in(released, value_set=common.combine_chunks())).as_py() is not False
         )
-    if not ordered(released.type):
+    if not is_continuous(released.type):
         return _intervals_shared(held, released, least)
     new = released.filter(pc.invert(pc.is_in(released, value_set=common.combine_chunks())))
     if not len(new):
@@ -478,16 +480,6 @@ def _end(text: str, kind: pa.DataType, otherwise: float) -> float:
     if pa.types.is_temporal(kind):
         return float(as_floats(pa.array([text]).cast(kind))[0])
     return float(text)
-
-
-def ordered(kind: pa.DataType) -> bool:
-    """Whether values are numbers or times."""
-    return bool(
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_temporal(kind)
-    )
 
 
 def as_floats(values: pa.Array | pa.ChunkedArray) -> NDArray[np.float64]:
