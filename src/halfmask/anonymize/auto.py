@@ -258,7 +258,7 @@ def _score(found: Candidate, choice: Choice) -> float:
     table, out, rows = found.table, found.left_out, found.everybody
     weights, losses = {}, {}
     for name in table.schema.quasi:
-        loss = column_loss(found.recoding, table, found.step, name, found.counts)  # type: ignore[arg-type]
+        loss = column_loss(found.recoding, found.entries, found.step, name)  # type: ignore[arg-type]
         wide = table.hierarchy(name).size > 1
         losses[name] = Fraction(loss * rows + out, rows + out) if wide else loss
         weights[name] = table.schema.columns[name].weight

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halfmask.table.document import Result
-from halfmask.table.tuples import ones, rows_in
+from halfmask.table.tuples import Tuples, rows_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from halfmask.release.tabulation.recount import TableDesign
     from halfmask.table.schema import Schema
     from halfmask.table.table import Table
-    from halfmask.table.tuples import Tuples
 
     Counts = NDArray[np.int64]
     Numbers = NDArray[np.float64]
@@ -106,9 +105,16 @@ class Candidate:
     tuples: Tuples | None = None
 
     @property
+    def entries(self) -> Tuples:
+        """What the table holds: its rows, or distinct tuples that an engine counted."""
+        if self.tuples is None:
+            return Tuples.of(self.table)
+        return replace(self.tuples, table=self.table)
+
+    @property
     def counts(self) -> Counts:
         """How many rows each entry of the table stands for."""
-        return ones(len(self.table)) if self.tuples is None else self.tuples.counts
+        return self.entries.counts
 
     @property
     def everybody(self) -> int:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from halfmask.dp.personal import ignored_words, stated_kinds
 from halfmask.errors import InternalError, ParameterError, PrivacyError, SchemaError
 from halfmask.release.document import FEW
-from halfmask.table.tuples import Tuples, ones, tally
+from halfmask.table.tuples import Tuples, ones, picked, tally
 from halfmask.table.values import is_number
 
 if TYPE_CHECKING:
@@ -126,24 +126,22 @@ def noisy_demands(schema: Schema | None, choice: object) -> NoisyDemands | None:
 
 
 def enforce_demands(
-    table: Table,
-    rows: NDArray[np.int64],
+    rows: Table | Tuples,
+    kept: NDArray[np.int64],
     ids: NDArray[Any],
     models: Sequence[Model],
     choice: DemandsChoice,
-    counts: NDArray[np.int64] | None = None,
     *,
     noisy: bool = False,
 ) -> DemandsStatement | None:
     """Demand that the class of every row that leaves gives its person what this person demands.
 
     Args:
-        table: the original rows.
-        rows: which of them leave.
+        rows: the original rows, or entries that stand for them.
+        kept: which of them leave.
         ids: the class of each of these, from 0.
         models: the promises that were named, for the distance of t.
         choice: whether demands are kept or set aside.
-        counts: how many rows each row of ``table`` stands for; None: one.
         noisy: whether all that leaves is noisy, and ``enforce_noise`` held it against epsilon.
 
     Returns:
@@ -153,18 +151,17 @@ def enforce_demands(
         PrivacyError: somebody demands noise, and nothing here is noisy.
         InternalError: a demand is not met; nothing leaves.
     """
-    rows_held = table if counts is None else Tuples(table, counts)
-    found = state_demands(rows_held, choice, noisy=noisy)
+    entries = Tuples.of(rows)
+    found = state_demands(entries, choice, noisy=noisy)
     if found is None or choice == "ignore":
         return found
-    classes = int(ids.max(initial=-1)) + 1
-    held_by = ones(len(rows)) if counts is None else counts[rows]
-    short = {
-        "k": _people(table, rows, ids, classes, held_by)[ids] < _numbers(table, "k", rows=rows)
-    }
+    table, classes = entries.table, int(ids.max(initial=-1)) + 1
+    counts = picked(entries.counts, kept)
+    people = _people(table, kept, ids, classes, counts)[ids]
+    short = {"k": people < _numbers(table, "k", rows=kept)}
     for name in table.schema.sensitive:
-        pairs = _known_pairs(table, name, rows, ids, held_by)
-        l_, t = _numbers(table, "l", name, rows=rows), _numbers(table, "t", name, rows=rows)
+        pairs = _known_pairs(table, name, kept, ids, counts)
+        l_, t = _numbers(table, "l", name, rows=kept), _numbers(table, "t", name, rows=kept)
         held = np.bincount(pairs["class"].to_numpy(), minlength=classes)[ids]
         short[f"l of {name}"] = (held < l_) & (l_ > 1)
         if not np.isnan(t).all() and (apart := _apart(table, name, models)) is not None:

@@ -21,10 +21,10 @@ from halfmask.release.labels import Sets
 from halfmask.release.partition import RowPartition
 from halfmask.table.document import Result
 from halfmask.table.hierarchy import TOP
-from halfmask.table.tuples import all_ones, ones, tally
+from halfmask.table.tuples import Tuples, all_ones, picked, tally
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Mapping
+    from collections.abc import Callable, Mapping
     from fractions import Fraction
 
     from numpy.typing import NDArray
@@ -163,8 +163,9 @@ def column_changes(
     losses: Mapping[str, Fraction],
 ) -> tuple[ColumnChange, ...]:
     """Describe every column of ``table`` in its order."""
+    entries = Tuples.of(table)
     return tuple(
-        _quasi_change(table, published, recoding, step, float(losses[name]), name)
+        _quasi_change(entries, published, recoding, step, float(losses[name]), name)
         if name in losses
         else other_change(table, published, name)
         for name in table.arrow.column_names
@@ -173,47 +174,45 @@ def column_changes(
 
 def counted_changes(
     source: Table,
-    entries: tuple[Table, NDArray[np.int64]],
+    entries: Tuples,
     labels: pa.Table,
     recoding: Recoding | RowPartition,
     step: NDArray[np.int32],
     losses: Mapping[str, Fraction],
     distinct: Mapping[str, int],
-    floors: Container[str] = (),
 ) -> tuple[ColumnChange, ...]:
     """Describe every column of a table whose rows stay elsewhere.
 
     Args:
         source: the table.
-        entries: what stands for its rows, and for how many rows each.
+        entries: what stands for its rows.
         labels: what the entries publish that leave.
         recoding: how they were generalized.
         step: by which step of it; -1: suppressed.
         losses: per quasi-identifier its loss.
         distinct: per other column that leaves, how many values the written rows hold.
-        floors: the columns that were counted at a coarser level.
     """
-    table, counts = entries
 
     def change(name: str) -> ColumnChange:
         if name not in losses:
             return counted_change(source.schema, name, distinct.get(name))
         loss = float(losses[name])
-        found = _quasi_change(table, labels, recoding, step, loss, name, counts)
-        return replace(found, before=None) if name in floors else found
+        found = _quasi_change(entries, labels, recoding, step, loss, name)
+        # Of a column that was counted at a coarser level nobody knows how many values it holds.
+        return replace(found, before=None) if name in entries.floors else found
 
     return tuple(change(name) for name in source.column_names)
 
 
 def _quasi_change(
-    table: Table,
+    entries: Tuples,
     published: pa.Table,
     recoding: Recoding | RowPartition,
     step: NDArray[np.int32],
     loss: float,
     name: str,
-    counts: NDArray[np.int64] | None = None,
 ) -> ColumnChange:
+    table = entries.table
     height = table.hierarchy(name).height
     if isinstance(recoding, RowPartition):
         levels = recoding.labels[name].levels(table, name)
@@ -223,7 +222,7 @@ def _quasi_change(
     else:
         levels = np.array([s.levels[name] for s in recoding.steps])
     kept = step >= 0
-    held = ones(int(kept.sum())) if counts is None else counts[kept]
+    held = picked(entries.counts, kept)
     rows = tally(levels[step[kept]], height + 2, held)
     cells = {int(level): int(rows[level]) for level in np.flatnonzero(rows)}
     level = next(iter(cells)) if len(cells) == 1 else None

@@ -13,7 +13,7 @@ import pyarrow as pa
 from halfmask.release.labels import ClassLabels, Label, encode_labels, label_classes
 from halfmask.table.document import Result
 from halfmask.table.hierarchy import TOP
-from halfmask.table.tuples import ones, picked, rows_in, tally
+from halfmask.table.tuples import Tuples, picked, rows_in, tally
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -223,25 +223,19 @@ def _edges(smallest: int, largest: int, bins: int = 20) -> NDArray[np.int64]:
 
 
 def column_loss(
-    recoding: Recoding | RowPartition,
-    table: Table,
-    step: NDArray[np.int32],
-    name: str,
-    counts: NDArray[np.int64] | None = None,
+    recoding: Recoding | RowPartition, rows: Table | Tuples, step: NDArray[np.int32], name: str
 ) -> Fraction:
     """The loss of one column over all original rows, exactly, counted from the labels that leave.
-
-    With ``counts``, entries of the table stand for so many rows each.
 
     Definition: a value's share is (leaves its label covers; a range covers the table's values in
     it) / D, 1 for a suppressed row; L = (mean share - 1/D) / (1 - 1/D).
     """
+    entries = Tuples.of(rows)
+    table, counts, everybody = entries.table, entries.counts, entries.rows
     hierarchy, codes = table.hierarchy(name), table.encode(name).codes
     size = hierarchy.size
     if size <= 1 or not len(table):
         return Fraction(0)
-    counts = ones(len(table)) if counts is None else counts
-    rows = rows_in(counts)
     covered = rows_in(picked(counts, step < 0)) * size
     if isinstance(recoding, RowPartition):
         covered += recoding.covered(table, step, name)
@@ -255,7 +249,7 @@ def column_loss(
             covered += int(held.sum()) * size
         else:
             covered += int(held @ hierarchy.leaves[level][hierarchy.maps[level]])
-    return Fraction(covered - rows, rows * (size - 1))
+    return Fraction(covered - everybody, everybody * (size - 1))
 
 
 def table_loss(

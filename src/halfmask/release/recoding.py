@@ -426,11 +426,6 @@ def _with_all_classes(recoding: Recoding, table: Table) -> Recoding:
     return replace(recoding, steps=tuple(steps))
 
 
-def _counts(entries: Tuples) -> NDArray[np.int64] | None:
-    """How many rows each entry stands for; None: they are rows."""
-    return entries.counts if entries.engine else None
-
-
 def _failing(
     recoding: Recoding, entries: Tuples, step: NDArray[np.int32], models: Sequence[Model]
 ) -> NDArray[np.bool_]:
@@ -441,9 +436,7 @@ def _failing(
         return failing
     labels = [encode_labels(column) for column in recoding.published(table, step).columns]
     for model in models:
-        classes, ids = count_published(
-            labels, table, kept, model, recoding, counts=_counts(entries)
-        )
+        classes, ids = count_published(labels, entries, kept, model, recoding)
         failing[kept] |= ~model.passes(classes)[ids]
     return failing
 
@@ -466,7 +459,7 @@ def _too_many(
     found: list[Verdict] = []
     if len(kept):
         labels = recoding.published(table, step)
-        found, _ = recheck_models(models, labels, table, kept, recoding, counts=_counts(entries))
+        found, _ = recheck_models(models, labels, entries, kept, recoding)
     return UnsatisfiableError(
         f"{suppressed:,} of {everybody:,} new rows would have to be suppressed.",
         verdicts=found,

@@ -221,8 +221,7 @@ def _check_rows(candidate: Candidate) -> _CheckedRows:
     if isinstance(recoding, RowPartition):
         require_round_bounds(recoding, table, quasi, kept, models)
     require_blind_cuts(candidate)
-    every = None if candidate.tuples is None else candidate.counts
-    found, ids = recheck_models(models, quasi, table, kept, recoding, counts=every)
+    found, ids = recheck_models(models, quasi, candidate.entries, kept, recoding)
     require_verdicts(found, expected=rows_in(picked(candidate.counts, kept)))
     if candidate.pseudonym is not None:
         # Who knows some rows of a person finds the others by the token: all count as one.
@@ -264,8 +263,7 @@ def _seal_table(candidate: Candidate) -> Release:
         raise PrivacyError("No promise was asked for: name at least one model.")
     checked = _check_rows(candidate)
     kept, recoding, ids = checked.kept, checked.recoding, checked.ids
-    every = None if elsewhere is None else candidate.counts
-    own = enforce_demands(table, kept, ids, candidate.models, candidate.demands, every)
+    own = enforce_demands(candidate.entries, kept, ids, candidate.models, candidate.demands)
     own = own or _left_out_statement(candidate)
     unpromised = () if own is None else own.unpromised(candidate.models)
     rows, facts, aside = _publish_rows(candidate, checked, names)
@@ -315,22 +313,18 @@ def _written_facts(
     candidate: Candidate, written: WrittenRows, recoding: Recoding | RowPartition
 ) -> _ColumnFacts:
     """What the door finds out about columns whose rows an engine wrote."""
-    table, step = candidate.table, candidate.step
-    losses = {
-        name: column_loss(recoding, table, step, name, candidate.counts)
-        for name in recoding.columns
-    }
+    entries, step = candidate.entries, candidate.step
+    losses = {name: column_loss(recoding, entries, step, name) for name in recoding.columns}
     columns = counted_changes(
         written.source,
-        (table, candidate.counts),
+        entries,
         written.labels,
         recoding,
         step,
         _with_left_out(candidate, losses),
         written.distinct,
-        () if candidate.tuples is None else candidate.tuples.floors,
     )
-    notes = _ambiguity_notes(recoding, table, np.flatnonzero(step >= 0))
+    notes = _ambiguity_notes(recoding, entries.table, np.flatnonzero(step >= 0))
     return _ColumnFacts(losses, columns, notes)
 
 

@@ -27,7 +27,7 @@ from halfmask.table.hierarchies import Csv, Flat, Mask, Ordered, Tree
 from halfmask.table.hierarchy import TOP, canonical
 from halfmask.table.labels import MISSING, SIGN, range_ends, value_places
 from halfmask.table.table import encode_column
-from halfmask.table.tuples import ones, tally
+from halfmask.table.tuples import Tuples, picked, tally
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -47,24 +47,23 @@ _ID = "id"
 def recheck_models(
     models: Sequence[Model],
     quasi: pa.Table,
-    table: Table,
+    rows: Table | Tuples,
     kept: NDArray[np.int64],
     recoding: Recoding | RowPartition | Perturbation,
     *,
     tied: NDArray[Any] | None = None,
-    counts: NDArray[np.int64] | None = None,
 ) -> tuple[list[Verdict], NDArray[Any]]:
     """Check every model on published rows; returns the verdicts and the class of each row.
 
     Args:
         models: what must hold.
         quasi: the published quasi-identifiers, one row per published row.
-        table: the original rows.
+        rows: the original rows, or entries that stand for them.
         kept: which of them leave, in the order of ``quasi``.
         recoding: how a population table is generalized alongside.
         tied: whose row each is, where something that leaves ties the rows of a person together.
-        counts: how many rows each of ``table`` stands for; None: one.
     """
+    entries = Tuples.of(rows)
     # Classes are what a reader sees: labels that are spelled alike are one, whatever their level.
     labels = [encode_labels(column) for column in quasi.columns]
     alone = _ids(labels, len(kept))
@@ -76,10 +75,10 @@ def recheck_models(
         alone = tied_classes(alone[0], tied)
     found = []
     for model in models:
-        classes, _ = count_published(labels, table, kept, model, recoding, alone, counts)
+        classes, _ = count_published(labels, entries, kept, model, recoding, alone)
         found.append(model.check(classes))
         if found[-1].holds:
-            _require_known_values(model, table, kept, alone[0])
+            _require_known_values(model, entries.table, kept, alone[0])
     return found, alone[0]
 
 
@@ -113,22 +112,19 @@ def _require_known_values(
 
 def count_published(
     labels: list[pa.Array],
-    table: Table,
+    entries: Tuples,
     kept: NDArray[np.int64],
     model: Model,
     recoding: Recoding | RowPartition | Perturbation,
     alone: tuple[NDArray[Any], int] | None = None,
-    counts: NDArray[np.int64] | None = None,
 ) -> tuple[Classes, NDArray[Any]]:
     """Group published rows by their labels, with what ``model`` reads; gives each row's class.
 
     ``alone`` is the grouping of these rows without a population, where it is known already.
     """
-    own = len(kept)
-    unplaced = 0
-    if counts is not None and (model.population is not None or model.weighted):
+    table, own, unplaced = entries.table, len(kept), 0
+    if entries.engine and (model.population is not None or model.weighted):
         raise InternalError("Rows that stay elsewhere cannot be held against a population.")
-    held = ones(own) if counts is None else counts[kept]
     if model.population is not None:
         if isinstance(recoding, RowPartition | Perturbation):
             raise InternalError("Without a recoding nobody of a population can be placed.")
@@ -140,7 +136,7 @@ def count_published(
     everyone = np.bincount(ids, minlength=count)
     everyone[count - 1] += unplaced
     ids = ids[:own]
-    rows = tally(ids, count, held)
+    rows = tally(ids, count, picked(entries.counts, kept))
     needed = {name: name for name in model.columns}
     needed |= {key: key for key in demand_keys(table, model)}
     classes = Classes(
@@ -148,7 +144,7 @@ def count_published(
         rows=rows,
         people=_people(table, kept, ids, rows),
         histograms={
-            key: _histogram(table, kept, name, (ids, count), counts) for key, name in needed.items()
+            key: _histogram(entries, kept, name, (ids, count)) for key, name in needed.items()
         },
         population=None if model.population is None else (everyone - rows).astype(np.int64),
     )
@@ -570,38 +566,29 @@ def _people(
 
 
 def _histogram(
-    table: Table,
-    kept: NDArray[np.int64],
-    name: str,
-    grouped: tuple[NDArray[Any], int],
-    counts: NDArray[np.int64] | None,
+    entries: Tuples, kept: NDArray[np.int64], name: str, grouped: tuple[NDArray[Any], int]
 ) -> Histogram:
-    ids, count = grouped
-    pairs = pa.table({_ID: ids, "value": table.encode(name).codes[kept]})
-    if counts is None:
-        found = pairs.group_by([_ID, "value"]).aggregate([([], "count_all")])
-    else:
-        found = pairs.append_column("rows", pa.array(counts[kept])).group_by([_ID, "value"])
-        found = found.aggregate([("rows", "sum")]).rename_columns([_ID, "value", "count_all"])
+    table, (ids, count) = entries.table, grouped
+    rows = pa.array(picked(entries.counts, kept))
+    pairs = pa.table({_ID: ids, "value": table.encode(name).codes[kept], "rows": rows})
+    found = pairs.group_by([_ID, "value"]).aggregate([("rows", "sum")])
     counted = found.sort_by([(_ID, "ascending"), ("value", "ascending")])
     owners = counted[_ID].to_numpy()
     facts = value_facts(table, name)
     return Histogram(
         starts=np.searchsorted(owners, np.arange(count + 1)).astype(np.int64),
         values=counted["value"].to_numpy().astype(np.int32),
-        counts=counted["count_all"].to_numpy().astype(np.int64),
+        counts=counted["rows_sum"].to_numpy().astype(np.int64),
         **facts,
         people=people_by_demand(table, name, kept),
-        reference=_everyone(table, name, facts["domain"], counts),
+        reference=_everyone(entries, name, facts["domain"]),
     )
 
 
-def _everyone(
-    table: Table, name: str, domain: int, counts: NDArray[np.int64] | None
-) -> NDArray[np.int64]:
+def _everyone(entries: Tuples, name: str, domain: int) -> NDArray[np.int64]:
     """How many rows of the whole table hold each value, those that do not leave among them."""
-    codes = pa.array(table.encode(name).codes)
-    rows = pa.array(ones(len(codes)) if counts is None else counts)
+    codes = pa.array(entries.table.encode(name).codes)
+    rows = pa.array(entries.counts)
     each = pa.table({"value": codes, "rows": rows}).group_by("value").aggregate([("rows", "sum")])
     found = np.zeros(domain, dtype=np.int64)
     found[each["value"].to_numpy()] = each["rows_sum"].to_numpy()

@@ -28,7 +28,7 @@ from halfmask.release.verification import recheck_models, require_verdicts
 from halfmask.table.demands import without_policies
 from halfmask.table.files.rows import normalize
 from halfmask.table.table import Table, encode_column
-from halfmask.table.tuples import all_ones
+from halfmask.table.tuples import Tuples, all_ones
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from halfmask.engines.staging import StagedRows
     from halfmask.release.candidate import Candidate, MaskedCandidate
     from halfmask.release.recoding import Recoding
-    from halfmask.table.tuples import Tuples
 
     Ints = NDArray[np.int64]
 
@@ -419,11 +418,10 @@ def _require_models(
     schema = without_policies(table.schema)
     columns = {n: c for n, c in schema.columns.items() if n in shown.column_names}
     groups = pa.table({n: _typed(shown[n], table, n, quasi) for n in shown.column_names})
-    there = Table(groups, _bare(schema, columns))
+    bare = Table(groups, _bare(schema, columns))
+    there = Tuples(bare, counts, engine=candidate.entries.engine)
     every = np.arange(groups.num_rows, dtype=np.int64)
-    verdicts, _ = recheck_models(
-        models, groups.select(quasi), there, every, recoding, counts=counts
-    )
+    verdicts, _ = recheck_models(models, groups.select(quasi), there, every, recoding)
     require_verdicts(verdicts, expected=int(counts.sum()))
 
 
@@ -543,9 +541,9 @@ def _require_masked_models(candidate: MaskedCandidate, shown: pa.Table, counts: 
     )
     quasi = groups.select(list(rows.schema.quasi))
     every = np.arange(groups.num_rows, dtype=np.int64)
-    found, _ = recheck_models(
-        models, quasi, Table(groups, bare), every, Perturbation({}, quasi, {}), counts=counts
-    )
+    engine = "" if candidate.tuples is None else candidate.tuples.engine
+    entries = Tuples(Table(groups, bare), counts, engine=engine)
+    found, _ = recheck_models(models, quasi, entries, every, Perturbation({}, quasi, {}))
     if sum(counts) != len(rows):
         raise InternalError("Other rows were written than those that were checked.")
     require_verdicts(found, expected=len(rows))
