@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from halfmask.cli import show
-from halfmask.cli.options import as_json, bare_source, load
+from halfmask.cli.options import as_json, bare_source, load, schema_option
 from halfmask.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -24,6 +24,9 @@ _INSIST = click.option(
 LEDGER = click.option(
     "--ledger", type=click.Path(), help="The file that keeps this table's budget."
 )
+GRANT = click.option(
+    "--grant", metavar="EPSILON[,DELTA]", help="Start --ledger with this budget for the table."
+)
 _KEY = click.option(
     "--ledger-key", type=click.Path(), help="The secret file that --ledger is sealed with."
 )
@@ -37,9 +40,7 @@ _OPTIONS = (
         help="A codebook of public values or bounds: .toml, .csv.",
     ),
     click.option("--rows-per-person", type=int, help="How many rows one person can have."),
-    click.option(
-        "--grant", metavar="EPSILON[,DELTA]", help="Start --ledger with this budget for the table."
-    ),
+    GRANT,
     _KEY,
     _INSIST,
 )
@@ -157,7 +158,7 @@ def raise_grant(ledger: str, to: str, as_json: bool, **given: Any) -> None:
 @budget_command.command("bind")
 @_ledger
 @bare_source
-@click.option("--schema", type=click.Path(), help="Schema file; default: FILE's .toml sibling.")
+@schema_option
 @_reason
 @_key
 @as_json

@@ -16,7 +16,7 @@ import click
 
 from halfmask.cli import show
 from halfmask.cli.options import as_json
-from halfmask.cli.query import asking, put_to_cells, say_who_answered
+from halfmask.cli.query import AUTHORITY, COMMONS, RELAY, asking, put_to_cells, say_who_answered
 from halfmask.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 PASSPHRASE = "HALFMASK_CELL_PASSPHRASE"  # noqa: S105 - a variable's name
+_common_table = click.option("--table", help="The common table; needed where there are several.")
 
 
 @click.group("cell")
@@ -45,7 +46,7 @@ def cell_command() -> None:
     required=True,
     help="The person's own file, as cells enroll writes it.",
 )
-@click.option("--commons", type=click.Path(exists=True), required=True, help="The common schema.")
+@COMMONS
 @as_json
 def init_command(home: str, credential: str, commons: str, as_json: bool) -> None:
     """Make a cell at HOME for a person who is enrolled."""
@@ -72,7 +73,7 @@ def init_command(home: str, credential: str, commons: str, as_json: bool) -> Non
 @cell_command.command("import")
 @click.argument("home", type=click.Path())
 @click.argument("file", type=click.Path())
-@click.option("--table", help="The common table; needed where there are several.")
+@_common_table
 @click.option("--where", metavar="COLUMN=VALUE", help="Only the rows in which this holds.")
 @as_json
 def import_command(
@@ -157,8 +158,8 @@ def policy_command(home: str, columns: tuple[str, ...], as_json: bool, **given: 
 
 @cell_command.command("join")
 @click.argument("homes", type=click.Path(), nargs=-1, required=True)
-@click.option("--relay", required=True, help="The relay's address.")
-@click.option("--authority", type=click.Path(exists=True), help="Trust this certificate (PEM).")
+@RELAY
+@AUTHORITY
 @click.option(
     "--seconds",
     type=float,
@@ -489,7 +490,7 @@ def estimate_command(as_json: bool, output: str | None, **given: Any) -> None:
 
 @cells_command.command("advise")
 @click.argument("sql")
-@click.option("--commons", type=click.Path(exists=True), required=True, help="The common schema.")
+@COMMONS
 @click.option("--cells", type=click.IntRange(1), required=True, help="How many cells may answer.")
 @click.option(
     "--span",
@@ -537,7 +538,7 @@ def _span(text: str) -> tuple[str, tuple[int, int]]:
 
 @cells_command.command("publish")
 @click.argument("columns", nargs=-1, required=True)
-@click.option("--table", help="The common table; needed where there are several.")
+@_common_table
 @click.option("--where", metavar="SQL", help="Only rows in which this holds.")
 @click.option(
     "--k",

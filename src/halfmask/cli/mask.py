@@ -22,6 +22,7 @@ from halfmask.cli.options import (
     engine_options,
     load,
     output,
+    output_table,
     population_of,
     refuse_bad_outputs,
     refuse_two_documents,
@@ -60,7 +61,7 @@ class MaskCommand(PromiseCommand):
 @demand_options
 @click.option("--seed", type=int, help="Repeat draws in tests; whoever knows it can undo them.")
 @output("The release: .parquet, .csv, .arrow, a folder/ or a database; - is CSV on stdout.")
-@click.option("--output-table", metavar="NAME", help="The table of the database that -o names.")
+@output_table
 @engine_options
 @click.option("--report", type=click.Path(), help="A report: .html or .json.")
 @click.option(

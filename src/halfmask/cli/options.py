@@ -51,14 +51,24 @@ _TEXT = (
     click.option("--encoding", help="utf-8 or latin-1."),
     click.option("--decimal", metavar="MARK", help="The decimal mark of a CSV file: , or a point."),
 )
+schema_option = click.option(
+    "--schema", type=click.Path(), help="Schema file; default: FILE's .toml sibling."
+)
 _READ = ("schema", "delimiter", "encoding", "decimal", "engine", "memory_limit", "table")
 _ROLES = (
-    click.option("--schema", type=click.Path(), help="Schema file; default: FILE's .toml sibling."),
+    schema_option,
     click.option("--quasi", metavar="A,B", help="Columns to take as quasi-identifiers."),
     click.option("--sensitive", metavar="A,B", help="Columns to take as sensitive."),
     click.option("--identifier", metavar="A,B", help="Columns that identify and never leave."),
     click.option("--other", metavar="A,B", help="Columns that leave as they are."),
 )
+
+
+def text_options(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Add how the text of a file is written."""
+    for option in reversed(_TEXT):
+        verb = option(verb)
+    return verb
 
 
 def bare_source(verb: Callable[..., Any]) -> Callable[..., Any]:
@@ -84,6 +94,9 @@ def output(help_text: str) -> Decorator:
     return click.option("-o", "--output", type=click.Path(allow_dash=True), help=help_text)
 
 
+output_table = click.option(
+    "--output-table", metavar="NAME", help="The table of the database that -o names."
+)
 weights_option = click.option(
     "--weights", metavar="COLUMN", help="How many people of the population a row stands for."
 )

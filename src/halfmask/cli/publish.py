@@ -21,6 +21,7 @@ from halfmask.cli.options import (
     load,
     models,
     output,
+    output_table,
     refuse_bad_outputs,
     refuse_two_documents,
     show_criteria,
@@ -492,7 +493,7 @@ _SETTINGS = (
     help="With --previous, the highest share of rows that stand for nobody.",
 )
 @output("The release: .parquet, .csv, .arrow, a folder (out/), a database; - is CSV on stdout.")
-@click.option("--output-table", metavar="NAME", help="The table of the database that -o names.")
+@output_table
 @engine_options
 @click.option(
     "--most-tuples",
@@ -547,7 +548,7 @@ def anonymize_command(file: str, output: str | None, as_json: bool, **given: Any
 @demand_options
 @_suppression
 @output("The release: .parquet, .csv, .arrow, a folder (out/), a database; - is CSV on stdout.")
-@click.option("--output-table", metavar="NAME", help="The table of the database that -o names.")
+@output_table
 @engine_options
 @_report
 @_by

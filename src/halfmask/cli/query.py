@@ -304,18 +304,25 @@ def _schema(file: str, given: dict[str, Any]) -> object:
     return given["schema"] if is_address(file) else None
 
 
+RELAY = click.option("--relay", required=True, help="The relay's address.")
+AUTHORITY = click.option(
+    "--authority", type=click.Path(exists=True), help="Trust this certificate (PEM)."
+)
+COMMONS = click.option(
+    "--commons", type=click.Path(exists=True), required=True, help="The common schema."
+)
+
+
 def asking(command: Callable[..., None]) -> Callable[..., None]:
     """The options of whoever asks cells: whom, with which key, for how long, and in which sizes."""
     merges = click.Choice(["tree", "swap", "network"])
     cells = "Close with so many contributions, of all groups of cells together."
     options = [
-        click.option("--relay", required=True, help="The relay's address."),
+        RELAY,
         click.option(
             "--key", type=click.Path(exists=True), required=True, help="The asker's key file."
         ),
-        click.option(
-            "--commons", type=click.Path(exists=True), required=True, help="The common schema."
-        ),
+        COMMONS,
         click.option("--cells", type=int, default=1_000_000_000, help=cells),
         click.option(
             "--seconds",
@@ -345,9 +352,7 @@ def asking(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--room", type=int, default=4096, show_default=True, help="Room for so many groups."
         ),
-        click.option(
-            "--authority", type=click.Path(exists=True), help="Trust this certificate (PEM)."
-        ),
+        AUTHORITY,
     ]
     for option in reversed(options):
         command = option(command)

@@ -12,9 +12,9 @@ import click
 
 from halfmask.cli import show
 from halfmask.cli.assess import show_assessment
-from halfmask.cli.budget import LEDGER, accountant_of
+from halfmask.cli.budget import GRANT, LEDGER, accountant_of
 from halfmask.cli.compare import show_comparison
-from halfmask.cli.options import as_json, spare_pandas, verbose
+from halfmask.cli.options import as_json, schema_option, spare_pandas, text_options, verbose
 from halfmask.cli.publish import show_release
 from halfmask.errors import InputError
 
@@ -209,13 +209,10 @@ LOCAL = ("127.0.0.1", "::1", "localhost")
 
 @click.command("serve")
 @click.argument("file", type=click.Path(), required=False)
-@click.option("--schema", type=click.Path(), help="Schema file; default: FILE's .toml sibling.")
-@click.option("--delimiter", help="What separates the fields of a CSV file.")
-@click.option("--encoding", help="utf-8 or latin-1.")
-@click.option("--decimal", metavar="MARK", help="The decimal mark of a CSV file: , or a point.")
+@schema_option
+@text_options
 @LEDGER
-@click.option("--grant", metavar="EPSILON[,DELTA]",
-              help="Start --ledger with this budget for the table.")  # fmt: skip
+@GRANT
 @click.option("--answers", type=click.Path(),
               help="The file that keeps answers, to refuse what they forbid.")  # fmt: skip
 @click.option("--host", default=LOCAL[0], show_default=True,
