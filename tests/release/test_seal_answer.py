@@ -18,7 +18,7 @@ from halfmask.query.groups import collect
 from halfmask.query.run import Session, candidate_of
 from halfmask.query.semantics import LevelChoice, choose_levels, publish_groups
 from halfmask.release import seal
-from halfmask.release.doors.answer import _check_keys, _placed
+from halfmask.release.doors.answer import _check_keys, _place_groups
 
 if TYPE_CHECKING:
     from halfmask.release.candidate import AnswerCandidate
@@ -143,10 +143,10 @@ def test_each_place_has_one_key_and_each_key_one_place(
     groups = pa.table({"place": places, "g0": ["a", "a", "b", None], "g1": [None] * 4})
     spoiled = replace(candidate, groups=groups, places=np.zeros(count, np.int64))
     if good:
-        _check_keys(spoiled, _placed(spoiled))
+        _check_keys(spoiled, _place_groups(spoiled))
     else:
         with pytest.raises(InternalError, match="do not match"):
-            _check_keys(spoiled, _placed(spoiled))
+            _check_keys(spoiled, _place_groups(spoiled))
 
 
 def test_a_choice_below_the_guarantee_is_caught_before() -> None:

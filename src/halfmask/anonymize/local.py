@@ -346,14 +346,14 @@ def find_steps(problem: RecodingProblem, *, seed: int | None, time_limit: float 
     deadline = None if time_limit is None else time.monotonic() + time_limit
     cells = _best(problem, deadline)
     if cells is None:
-        closest = optimal.search_lattice(problem, time_limit=_left(deadline)).closest
+        closest = optimal.search_lattice(problem, time_limit=_seconds_left(deadline)).closest
         return Solution(None, np.full(len(_all(problem)), -1, np.int32), np.inf, None, closest)
     steps, tuple_step = cells.steps()
     notes = ("Levels differ between classes; the result is the best found, not a proven optimum.",)
     return Solution(steps, tuple_step, cells.value(problem), None, notes=notes)
 
 
-def _left(deadline: float | None) -> float | None:
+def _seconds_left(deadline: float | None) -> float | None:
     """The seconds that are left; a little where none are."""
     return None if deadline is None else max(deadline - time.monotonic(), 0.01)
 
@@ -379,7 +379,7 @@ def _starts(problem: RecodingProblem, deadline: float | None) -> Iterator[list[_
     if blocks is not None:
         yield blocks
     if len(alone) < len(problem.models) or optimal.listable(problem):
-        best = optimal.search_lattice(problem, time_limit=_left(deadline)).best
+        best = optimal.search_lattice(problem, time_limit=_seconds_left(deadline)).best
         if best is not None:
             first = _block(problem, best, _all(problem))
             yield [first]

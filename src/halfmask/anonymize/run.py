@@ -174,7 +174,7 @@ def anonymize(
                 add_policies(table, policies),
                 models,
                 held,
-                unfolded=_unfolded(method, pseudonym),
+                unfolded=_reader_of_rows(method, pseudonym),
                 most=most_tuples,
                 demands=demands,
                 owners=pseudonym is not None,
@@ -248,7 +248,7 @@ def _find(
     )
 
 
-def _unfolded(method: str, pseudonym: object) -> str | None:
+def _reader_of_rows(method: str, pseudonym: object) -> str | None:
     """What looks at every row, in words; None: distinct tuples are enough."""
     if pseudonym is not None:
         return "pseudonym="  # ties the rows of a person together

@@ -55,7 +55,7 @@ def cocluster_command(file: str, output: str | None, as_json: bool, **given: Any
         if path and not str(path).endswith(kind):
             raise click.UsageError(f"'{path}' is written as {kind}: end its name so.")
     refuse_bad_outputs(file, None, None, output, given["picture"])
-    found = _coclustered(file, given)
+    found = _cocluster(file, given)
     grid = found.grid
     if output:
         with private_file(output) as temporary:
@@ -79,7 +79,7 @@ def cocluster_command(file: str, output: str | None, as_json: bool, **given: Any
         show.say("It has one cell: the columns are as good as independent, or the rows too few.")
 
 
-def _coclustered(file: str, given: dict[str, Any]) -> CoClustering:
+def _cocluster(file: str, given: dict[str, Any]) -> CoClustering:
     from halfmask.coclustering.grid import Grid
     from halfmask.coclustering.hierarchy import hierarchy
     from halfmask.coclustering.optimize import ROUNDS

@@ -180,7 +180,7 @@ def refuse_bad_outputs(
         raise click.UsageError("Only -o writes to stdout: give the other files names.")
     files = [path for path in (output_path, report, *others) if path and path != STDOUT]
     original = Path(file)
-    known = {name: path for name in _READ_TOO if (path := _stated(name))}
+    known = {name: path for name in _READ_TOO if (path := _value_of(name))}
     if original.name:
         known.setdefault("schema", str(schema_beside(original)))
     used = {Path(path).resolve() for path in (*known.values(), *inputs)}
@@ -205,7 +205,7 @@ def refuse_bad_outputs(
 _READ_TOO = ("schema", "policies", "population", "like")
 
 
-def _stated(option: str) -> str | None:
+def _value_of(option: str) -> str | None:
     """What this command line says for an option, if the verb has it."""
     found: str | None = click.get_current_context().params.get(option)
     return found

@@ -219,7 +219,7 @@ def _suggest(file: str, text: str, given: dict[str, Any], *, as_json: bool) -> N
         given["engine"],
         schema=_schema(file, given),
         floor=given["floor"],
-        tables=_listed(file, given),
+        tables=_tables_listed(file, given),
     )
     if as_json:
         show.print_document("query", {"suggestion": found.to_dict()})
@@ -264,11 +264,11 @@ def _session(file: str, given: dict[str, Any]) -> Session:
         engine=given["engine"],
         schema=_schema(file, given),
         floor=given["floor"],
-        tables=_listed(file, given),
+        tables=_tables_listed(file, given),
     )
 
 
-def _listed(file: str, given: dict[str, Any]) -> list[str] | None:
+def _tables_listed(file: str, given: dict[str, Any]) -> list[str] | None:
     """The tables that may be asked; of a database, --table names one as well."""
     from halfmask.engines.sources import is_address
 

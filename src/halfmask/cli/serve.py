@@ -103,9 +103,9 @@ def _tell(found: Story, path: str) -> None:
     for title, lines in (
         (f"{len(found.people):,} invented patients are in {path}.", []),
         ("Who stands out", _standing_out(found)),
-        ("What was promised", _promised(found)),
+        ("What was promised", _promise_lines(found)),
         ("What was done", _done(found)),
-        ("What is left", _left(found)),
+        ("What is left", _remainder_lines(found)),
     ):
         show.echo(title)
         for line in lines:
@@ -122,7 +122,7 @@ def _standing_out(found: Story) -> list[str]:
     ]
 
 
-def _promised(found: Story) -> list[str]:
+def _promise_lines(found: Story) -> list[str]:
     from halfmask.report.words import demands_text
 
     lines = ["Nobody can be told from as many people as this person asked for:"]
@@ -141,7 +141,7 @@ def _done(found: Story) -> list[str]:
     return [*tried, *(f"{c.name}: {c.action}" for c in release.columns if c.role == "quasi")]
 
 
-def _left(found: Story) -> list[str]:
+def _remainder_lines(found: Story) -> list[str]:
     release, gain = found.release, found.gain
     smallest = release.risk.smallest if release.risk is not None else 1
     one_k = (

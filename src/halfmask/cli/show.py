@@ -123,10 +123,10 @@ def visible(text: str, keep: str = "\n\t") -> str:
     """
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c in keep else _escaped(c) for c in text)
+    return "".join(c if c.isprintable() or c in keep else _escape(c) for c in text)
 
 
-def _escaped(character: str) -> str:
+def _escape(character: str) -> str:
     """One character as Python writes it; spaces of other scripts stay."""
     if unicodedata.category(character) == "Zs":
         return character
@@ -371,7 +371,7 @@ def _broken(verdicts: Sequence[Verdict]) -> dict[object, list[str]]:
     return found
 
 
-def _printed(who: object) -> str:
+def _printable(who: object) -> str:
     """A person as a terminal may show it: what steers a terminal is left out."""
     return "".join(sign for sign in str(who) if sign.isprintable())
 
@@ -381,7 +381,7 @@ def show_failing(verdicts: Sequence[Verdict]) -> None:
     found = _broken(verdicts)
     if not found:
         return
-    rows = [(_printed(who), "; ".join(broken)) for who, broken in list(found.items())[:_SHOWN]]
+    rows = [(_printable(who), "; ".join(broken)) for who, broken in list(found.items())[:_SHOWN]]
     title = "Whose own demand is not met (for whoever holds the table)"
     print_table(title, ("person or row", "promise"), rows)
     if len(found) > _SHOWN:

@@ -123,7 +123,7 @@ def _tabulate(file: str, output: str | None, *, as_json: bool, given: dict[str, 
         release = tabulate(table, split_names(given["by"]), **settings)
     show.set_aside(release)
     if output == STDOUT:
-        show.print_csv(_formed(release, given["form"]))
+        show.print_csv(_form(release, given["form"]))
     elif output:
         _write(release, output, given["form"])
         show.say(f"The table is in {output}.")
@@ -222,7 +222,7 @@ def _most(text: str) -> tuple[str, int]:
         raise click.UsageError("--leave-out is k=NUMBER or l=NUMBER, such as k=20.") from None
 
 
-def _formed(release: Any, form: str) -> Any:
+def _form(release: Any, form: str) -> Any:
     from halfmask.release.tabulation.door import cross_table
 
     rows = release.to_arrow()
@@ -235,7 +235,7 @@ def _formed(release: Any, form: str) -> Any:
 
 def _show_published(release: Any, form: str) -> None:
     """The table that may leave, or its first lines."""
-    rows = _formed(release, form)
+    rows = _form(release, form)
     names = [name for name in rows.column_names if form != "long" or name != "withheld"]
     shown = rows.select(names).slice(0, _LINES)
     lines = [["withheld" if one is None else one for one in line] for line in
@@ -248,7 +248,7 @@ def _show_published(release: Any, form: str) -> None:
 def _write(release: Any, path: str, form: str) -> None:
     from halfmask.release.files import write_table
 
-    write_table(_formed(release, form), path)
+    write_table(_form(release, form), path)
 
 
 def _write_controller(release: TableRelease, path: str) -> None:

@@ -143,11 +143,13 @@ def read_step(text: str) -> MaskStep:
         else:
             stated[key] = _value(mask, key, named[key][1], value)
     if places:
-        stated |= _placed(mask, places, named)
-    return _made(mask, stated)
+        stated |= _columns_behind(mask, places, named)
+    return _make(mask, stated)
 
 
-def _placed(mask: type[MaskStep], places: list[str], named: Mapping[str, Any]) -> dict[str, Any]:
+def _columns_behind(
+    mask: type[MaskStep], places: list[str], named: Mapping[str, Any]
+) -> dict[str, Any]:
     """The columns that stand behind the name of a mask."""
     for key, (_, parameter) in named.items():
         if parameter.kind == "columns":
@@ -185,7 +187,7 @@ def step_from_dict(given: Mapping[str, Any]) -> MaskStep:
         raise InputError(
             f"{mask.name} takes no {unknown[0]!r}; it takes {', '.join(sorted(known))}."
         )
-    return _made(mask, {name.replace("-", "_"): _tupled(value) for name, value in rest.items()})
+    return _make(mask, {name.replace("-", "_"): _as_tuples(value) for name, value in rest.items()})
 
 
 def step_from_report(given: Mapping[str, Any]) -> MaskStep:
@@ -207,8 +209,8 @@ def _secret_untold(mask: type[MaskStep]) -> InputError:
     )
 
 
-def _tupled(value: Any) -> Any:
-    return tuple(_tupled(one) for one in value) if isinstance(value, list) else value
+def _as_tuples(value: Any) -> Any:
+    return tuple(_as_tuples(one) for one in value) if isinstance(value, list) else value
 
 
 def read_steps(given: Sequence[Any]) -> tuple[MaskStep, ...]:
@@ -238,7 +240,7 @@ def _mask_named(name: object) -> type[MaskStep]:
     return found
 
 
-def _made(mask: type[MaskStep], stated: Mapping[str, Any]) -> MaskStep:
+def _make(mask: type[MaskStep], stated: Mapping[str, Any]) -> MaskStep:
     absent = [
         one.name for one, _ in mask_parameters(mask) if is_required(one) and one.name not in stated
     ]

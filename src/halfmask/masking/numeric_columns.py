@@ -68,7 +68,7 @@ class Numbers:
         if exact and pa.types.is_integer(self.kind) and np.any(filled != np.rint(filled)):
             return pa.array(filled, mask=mask)
         # A mask may push a number beyond what its type holds: it stays at the end.
-        rounded = self._clipped(np.rint(filled)).astype(np.int64)
+        rounded = self._clip(np.rint(filled)).astype(np.int64)
         out = pa.array(rounded, mask=mask)
         if pa.types.is_integer(self.kind):
             return out.cast(self.kind)
@@ -88,7 +88,7 @@ class Numbers:
                 f"Column '{self.name}' would hold dates beyond those that nanoseconds can count."
             ) from None
 
-    def _clipped(self, values: Floats) -> Floats:
+    def _clip(self, values: Floats) -> Floats:
         """Whole numbers inside what their type can hold."""
         if not pa.types.is_integer(self.kind):
             return values

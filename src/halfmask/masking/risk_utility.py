@@ -57,7 +57,7 @@ def step_figures(
             public[name]["within_interval"] = inside
             private[name] = moments
         else:
-            public[name]["shares_moved"] = _moved(before, after, name)
+            public[name]["shares_moved"] = _share_moved(before, after, name)
     moved, exact = _correlations(before, after, changed)
     if moved is not None:
         public_all = {"columns": public, "correlation_moved": round(moved, 3)}
@@ -115,7 +115,7 @@ def _moment(what: Any, numbers: Numbers) -> float | None:
     return float(what(numbers.held)) if numbers.there.any() else None
 
 
-def _moved(before: Table, after: Table, name: str) -> float:
+def _share_moved(before: Table, after: Table, name: str) -> float:
     """Half the sum of what shares of values differ by: the rows that would have to change."""
     shares: dict[Any, float] = {}
     for table, sign in ((before, 1.0), (after, -1.0)):
@@ -147,16 +147,16 @@ def _correlations(
     if not mine or len(chosen) < 2 or len(before) < 3:
         return None, {}
     try:
-        block = np.array([_centered(numbers_in(before, name)) for name in chosen])
+        block = np.array([_center(numbers_in(before, name)) for name in chosen])
         one = block @ block.T
         for place, name in enumerate(mine[:_MOST]):
-            block[place] = _centered(numbers_in(after, name))
+            block[place] = _center(numbers_in(after, name))
     except InputError:
         return None, {}
     other, many = one.copy(), min(len(mine), _MOST)  # only the changed columns differ
     other[:many] = block[:many] @ block.T
     other[:, :many] = other[:many].T
-    one, other = _scaled(one), _scaled(other)
+    one, other = _scale(one), _scale(other)
     apart = np.abs(one - other)[: len(mine)]
     return float(apart.max()), {
         "columns": chosen,
@@ -165,7 +165,7 @@ def _correlations(
     }
 
 
-def _scaled(product: Floats) -> Floats:
+def _scale(product: Floats) -> Floats:
     """Correlations, a missing value counting as the mean; 0 with a column that does not vary."""
     scale = np.sqrt(np.diag(product))
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -173,7 +173,7 @@ def _scaled(product: Floats) -> Floats:
     return np.asarray(np.nan_to_num(found), dtype=np.float64)
 
 
-def _centered(numbers: Numbers) -> Floats:
+def _center(numbers: Numbers) -> Floats:
     middle = float(numbers.held.mean()) if numbers.there.any() else 0.0
     return np.where(numbers.there, numbers.values - middle, 0.0)
 
@@ -199,7 +199,7 @@ def linkage_rate(
         if pair is None:
             codes.append(_common_codes(original, rows, name))
         else:
-            numeric.append(_standardized(*pair))
+            numeric.append(_standardize(*pair))
     # Fewer rows of large tables: the share is an estimate with an interval.
     many = max(_LEAST, _WORK // max(1, len(original) * len(names)))
     sample = np.arange(len(rows))
@@ -222,7 +222,7 @@ def _stack(pairs: list[Any], side: int, size: int, kind: Any) -> NDArray[Any]:
     )
 
 
-def _standardized(before: Numbers, after: Numbers) -> tuple[Floats, Floats]:
+def _standardize(before: Numbers, after: Numbers) -> tuple[Floats, Floats]:
     """Both on the scale of the original; missing is far from everything but missing."""
     middle = float(before.held.mean()) if before.there.any() else 0.0
     spread = (float(before.held.std()) if before.there.any() else 0.0) or 1.0

@@ -111,7 +111,7 @@ def mask(
             entries = _entries(table, chosen, promises, held, policies)
         else:
             entries = Tuples.of(with_policies(table.collect(), policies), note=reason)
-        return _released(entries, chosen, promises, seed, demands)
+        return _release_rows(entries, chosen, promises, seed, demands)
 
 
 def why_masked_here(table: Table, steps: Sequence[MaskStep], models: Sequence[Model]) -> str | None:
@@ -148,7 +148,7 @@ def _entries(
     )
 
 
-def _released(
+def _release_rows(
     entries: Tuples,
     chosen: Sequence[MaskStep],
     promises: tuple[Model, ...],
@@ -169,7 +169,7 @@ def _released(
     if demands == "keep":
         leave_out_entries(entries, promises, 0, _REMEDY)  # alike, whatever these people hold
     sampler = Sampler() if seed is None else Sampler(random.bytes)
-    done = _applied(table, chosen, random, sampler, demands)
+    done = _apply_steps(table, chosen, random, sampler, demands)
     _require_kept(done, table, promises, len(promises) - named)
     linked = linkage_rate(table, done.rows, done.source, random)
     notes = [*done.notes, *_notes(promises, seed, randomized, done.claims)]
@@ -293,7 +293,7 @@ def randomized_columns(steps: Sequence[MaskStep]) -> list[str]:
     return names
 
 
-def _applied(
+def _apply_steps(
     table: Table,
     steps: Sequence[MaskStep],
     random: np.random.Generator,

@@ -185,14 +185,14 @@ class MaskStep:
     @property
     def changes(self) -> tuple[str, ...]:
         """The columns that it changes."""
-        return self._named(changed=True)
+        return self._columns(changed=True)
 
     @property
     def reads(self) -> tuple[str, ...]:
         """All columns that it names."""
-        return tuple(dict.fromkeys((*self._named(changed=True), *self._named(changed=False))))
+        return tuple(dict.fromkeys((*self._columns(changed=True), *self._columns(changed=False))))
 
-    def _named(self, *, changed: bool) -> tuple[str, ...]:
+    def _columns(self, *, changed: bool) -> tuple[str, ...]:
         found: list[str] = []
         for one, parameter in mask_parameters(type(self)):
             value = getattr(self, one.name)
@@ -211,7 +211,7 @@ class MaskStep:
     @property
     def sentence(self) -> str:
         """What was done, with its columns and parameters."""
-        stated = [f"{k} = {v}" for k, v in self._stated().items()]
+        stated = [f"{k} = {v}" for k, v in self._parameters().items()]
         of = ", ".join(f"'{name}'" for name in self.changes)
         words = self.words.does.rstrip(".")
         return (
@@ -223,7 +223,7 @@ class MaskStep:
             else f"{words}."
         )
 
-    def _stated(self) -> dict[str, Any]:
+    def _parameters(self) -> dict[str, Any]:
         """The parameters that are not columns and are stated."""
         return {
             one.name: getattr(self, one.name)
@@ -335,6 +335,15 @@ def _kind(table: Table, name: str) -> str:
     if is_text(kind):
         return "text"
     return "truth values" if pa.types.is_boolean(kind) else str(kind)
+
+
+def known_columns(
+    given: Sequence[str] | None, changed: Sequence[str], table: Table
+) -> tuple[str, ...]:
+    """The columns that draws follow: those stated, or all that may leave; none that they change."""
+    hidden = {*changed} if given is not None else {*table.schema.private, *changed}
+    names = table.arrow.column_names if given is None else given
+    return tuple(name for name in names if name not in hidden)
 
 
 def value_type(kind: pa.DataType) -> pa.DataType:

@@ -99,7 +99,7 @@ def plan_for_cells(
         QueryError: it cannot be understood, or cells cannot answer it.
     """
     terms = terms or Terms()
-    made = _planned(commons, text, terms.text, commons.floor)
+    made = _plan(commons, text, terms.text, commons.floor)
     made = replace(made, terms=terms)
     if terms.noise or terms.epsilon:
         _refuse_noise(made)
@@ -111,7 +111,7 @@ def plan_for_cells(
 
 
 @lru_cache(maxsize=32)
-def _planned(commons: CommonSchema, text: str, text_width: int, floor: int) -> CellPlan:
+def _plan(commons: CommonSchema, text: str, text_width: int, floor: int) -> CellPlan:
     from sqlglot import exp
 
     from halfmask.engines.duckdb.engine import DuckDB
@@ -160,7 +160,7 @@ def _planned(commons: CommonSchema, text: str, text_width: int, floor: int) -> C
     queried = frozenset(name.lower() for name in planned.queried)
     # By the plan, and by the text read apart from it: what one misses the other counts.
     touched = queried | named_columns(commons, text)
-    return CellPlan(planned, layout, _aggregated(planned), touched)
+    return CellPlan(planned, layout, _aggregated_columns(planned), touched)
 
 
 def _refuse(plan: GuaranteePlan) -> None:
@@ -193,7 +193,7 @@ def _values(commons: CommonSchema, plan: GuaranteePlan, measure: GroupMeasure) -
         UnsupportedQueryError: they are not listed, so that no cell could tell a median from the
             rows of single people.
     """
-    column = _listed(commons, plan, measure.expression)
+    column = _listed_values(commons, plan, measure.expression)
     numeric = column is not None and kind_of(column.type) in ("integer", "decimal", "float")
     if column is None or not numeric or len(column) > LISTED:
         raise UnsupportedQueryError(
@@ -206,7 +206,9 @@ def _values(commons: CommonSchema, plan: GuaranteePlan, measure: GroupMeasure) -
     return column
 
 
-def _listed(commons: CommonSchema, plan: GuaranteePlan, expression: exp.Expr) -> pa.Array | None:
+def _listed_values(
+    commons: CommonSchema, plan: GuaranteePlan, expression: exp.Expr
+) -> pa.Array | None:
     """The values that the common schema lists of a column."""
     from sqlglot import exp
 
@@ -330,7 +332,7 @@ def _key(
     commons: CommonSchema, plan: GuaranteePlan, key: Key, kind: pa.DataType, text_width: int
 ) -> KeyField:
     whole = not any(isinstance(rule, Interval) for rule in key.rules)
-    domain = _listed(commons, plan, key.expression) if whole else None
+    domain = _listed_values(commons, plan, key.expression) if whole else None
     if domain is not None:
         return KeyField(domain.type, "code", 4, domain)
     packing = _packing(kind, "min")
@@ -348,7 +350,7 @@ def _packing(kind: pa.DataType, state: str) -> Packing:
     return packing
 
 
-def _aggregated(plan: GuaranteePlan) -> frozenset[str]:
+def _aggregated_columns(plan: GuaranteePlan) -> frozenset[str]:
     """The columns whose values an answer could be subtracted from another for.
 
     Where people are counted, in whatever words, every column that is read decides who is counted.

@@ -299,7 +299,7 @@ def permits_row(policy: Policy | None, commons: CommonSchema, text: str, k: int,
     release shows; of any other column that is named nobody can keep one.
     """
     named, _, _ = _read(commons, text)
-    shown = _shown(commons, text) & _sensitive(commons)
+    shown = _shown_columns(commons, text) & _sensitive(commons)
     if policy is None or (policy.l > 1 and named & _sensitive(commons) - shown):
         return False
     if policy.k is not None and (policy.k > k or (shown and policy.l > l)):
@@ -311,7 +311,7 @@ def permits_row(policy: Policy | None, commons: CommonSchema, text: str, k: int,
 
 
 @lru_cache(maxsize=32)
-def _shown(commons: CommonSchema, text: str) -> frozenset[str]:
+def _shown_columns(commons: CommonSchema, text: str) -> frozenset[str]:
     """The common columns, in lower case, that a release shows."""
     from sqlglot import exp
 

@@ -141,15 +141,15 @@ def contribution(
     level = _level(made, demand)
     if policy is not None and policy.owes(made.uncounted, sensitive=made.sensitive):
         level = -1
-    rows, fits = _evaluated(made, tables)
+    rows, fits = _evaluate(made, tables)
     reason = objection or _obstacle(made, rows, policy, demand, level)
     # A dummy takes the same way, so that it takes the same time.
     nobody = [dict.fromkeys(_expressions(made))]
     start = demand or (0, 0), max(level, 0)
     try:
-        found = _placed(made, rows or nobody, *start)
+        found = _finest_place(made, rows or nobody, *start)
     except _UNFIT:
-        found, fits = _placed(made, nobody, *start), False
+        found, fits = _finest_place(made, nobody, *start), False
     if not fits:
         reason = reason or "the rows do not suit the query"
     if reason is not None or found is None:
@@ -203,7 +203,7 @@ def _obstacle(
     return "no epsilon" if noise and policy.epsilon is None else None
 
 
-def _placed(
+def _finest_place(
     made: CellPlan, rows: list[dict[str, Any]], demand: tuple[int, int], level: int
 ) -> tuple[int, Records] | None:
     """The finest level from ``level`` on at which all rows stand in one group, and their record.
@@ -252,7 +252,7 @@ def _expressions(made: CellPlan) -> dict[str, Any]:
     return found | {f"a{i}": state.expression for i, state in enumerate(request.states)}
 
 
-def _evaluated(made: CellPlan, tables: Mapping[str, pa.Table]) -> tuple[list[dict[str, Any]], bool]:
+def _evaluate(made: CellPlan, tables: Mapping[str, pa.Table]) -> tuple[list[dict[str, Any]], bool]:
     """The values of the rows that meet WHERE, and whether every expression had one.
 
     Which engine evaluates is decided by the question alone: by how long it takes, nobody sees

@@ -128,7 +128,7 @@ def estimate(
     partition = 2 * device.frame
     width = max(1, ceil(cells / partition))
     held = min(partition, groups)
-    first = _moved(device, partition + held) + partition * device.merge
+    first = _transfer_seconds(device, partition + held) + partition * device.merge
     total = ceil(width / workers) * first
     longest, tasks, fits, swaps = first, width, True, False
     while width > 1:
@@ -138,21 +138,21 @@ def estimate(
             one, seconds, count = _by_network(device, pairs, workers, held, merged)
             total += seconds
         else:
-            one = _moved(device, 2 * held + merged) + 2 * held * device.merge
+            one = _transfer_seconds(device, 2 * held + merged) + 2 * held * device.merge
             count = pairs
             if 2 * held * device.tuple > device.ram:
                 swaps = True
                 fits = fits and merge == "swap"
-                one += _swapped(device, 2 * held)
+                one += _flash_seconds(device, 2 * held)
             total += ceil(pairs / workers) * one
         longest = max(longest, one)
         tasks += count
         held, width = merged, ceil(width / 2)
     privacy = device.read_policy + levels * device.match
     collection = device.own + device.tuple / device.link + privacy
-    filtering = _moved(device, groups) + levels * groups * device.merge
+    filtering = _transfer_seconds(device, groups) + levels * groups * device.merge
     if groups * device.tuple > device.ram:
-        filtering += _swapped(device, groups)
+        filtering += _flash_seconds(device, groups)
     return CostPoint(
         merge,
         cells,
@@ -173,7 +173,7 @@ def _by_network(
 ) -> tuple[float, float, int]:
     """Seconds of one task, of a whole level of ``pairs`` that merge by network, and its tasks."""
     frames = ceil(held / device.frame)
-    one = _moved(device, 4 * device.frame) + 2 * device.frame * device.merge
+    one = _transfer_seconds(device, 4 * device.frame) + 2 * device.frame * device.merge
     seconds = sum(ceil(pairs * (frames - j) / workers) * one for j in range(min(frames, 10**6)))
     count = pairs * frames * (frames + 1) // 2
     if 2 * frames > ceil(merged / device.frame):
@@ -185,12 +185,12 @@ def _by_network(
     return one, seconds, count
 
 
-def _moved(device: Device, tuples: int) -> float:
+def _transfer_seconds(device: Device, tuples: int) -> float:
     """Seconds to move tuples over the link, and through encryption."""
     return tuples * device.tuple * (1 / device.link + 1 / device.crypto)
 
 
-def _swapped(device: Device, tuples: int) -> float:
+def _flash_seconds(device: Device, tuples: int) -> float:
     """Seconds to write tuples to flash and read them again."""
     return tuples * device.tuple * (1 / device.flash_write + 1 / device.flash_read)
 

@@ -65,7 +65,7 @@ class LocalRecoding:
 
     def placed(self, rows: pa.Table) -> pa.Table:
         """The decoded groups with the numbers of these levels."""
-        return _renumbered(rows, self.numbers)
+        return _renumber(rows, self.numbers)
 
 
 def recode_locally(plan: GuaranteePlan, groups: Groups, choice: LevelChoice) -> LocalRecoding:
@@ -97,7 +97,7 @@ def recode_locally(plan: GuaranteePlan, groups: Groups, choice: LevelChoice) -> 
             for i, key in enumerate(groups.keys)
         ),
         thresholds=groups.thresholds[parents],
-        states=_renumbered(groups.states, numbers),
+        states=_renumber(groups.states, numbers),
         separate=False,
     )
     return LocalRecoding(
@@ -188,7 +188,7 @@ def _words(plan: GuaranteePlan, level: int, depths: Depths, whole: Depths) -> st
     return f"{said}, {' and '.join(finer)} finer" if finer else said
 
 
-def _renumbered(rows: pa.Table, numbers: NDArray[np.int64]) -> pa.Table:
+def _renumber(rows: pa.Table, numbers: NDArray[np.int64]) -> pa.Table:
     level = numbers[rows["level"].to_numpy()]
     return rows.set_column(rows.column_names.index("level"), "level", pa.array(level))
 

@@ -171,7 +171,7 @@ def release_rows(made: CellPlan, found: Records) -> tuple[pa.Table, dict[str, An
     document = {"format": "halfmask.release/1", "method": made.terms.release}
     try:
         promises = _promises(made)
-        table = _pooled(made, found)
+        table = _pool_rows(made, found)
         table, _ = leave_out_unmet(table, with_demanded_models(table, promises), len(table), "")
         release = anonymize(
             table,
@@ -243,7 +243,7 @@ def release_record(
     if not rows.num_rows or not documents:
         raise PrivacyError(NOBODY)
     declared = made.shown.schema
-    changes = [_changed(name, declared.columns[name].role, documents) for name in made.names]
+    changes = [_column_change(name, declared.columns[name].role, documents) for name in made.names]
     origin = Table(made.shown.arrow.empty_table().select(made.names), declared)
     kinds = dict(zip(origin.arrow.column_names, origin.arrow.schema.types, strict=True))
     schema = released_schema(origin.schema, changes, kinds)
@@ -272,7 +272,7 @@ def release_record(
     return replace(record, facts={**record.facts, "promises": [*record.facts["promises"], *own]})
 
 
-def _changed(name: str, role: str, documents: Sequence[Mapping[str, Any]]) -> ColumnChange:
+def _column_change(name: str, role: str, documents: Sequence[Mapping[str, Any]]) -> ColumnChange:
     """What was done to a column, by any group of cells."""
     from halfmask.release.document import AS_IT_WAS, ColumnChange
 
@@ -281,7 +281,7 @@ def _changed(name: str, role: str, documents: Sequence[Mapping[str, Any]]) -> Co
     return ColumnChange(name, role, action, published=True)
 
 
-def _pooled(made: CellPlan, found: Records) -> Table:
+def _pool_rows(made: CellPlan, found: Records) -> Table:
     """Everybody's row and demands, as a table that the last cell holds for a moment."""
     from halfmask.engines.read import read
     from halfmask.table.schema import Schema

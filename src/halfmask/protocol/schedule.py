@@ -132,7 +132,7 @@ class Schedule:
             return self._own(level, index)
         steps = len(self._sorting(level))
         count = min(2 * self.frames(level - 1), self.frames(level))
-        return tuple(self._sorted(level, index, steps, p) for p in range(count))
+        return tuple(self._position_after(level, index, steps, p) for p in range(count))
 
     def _own(self, level: int, index: int) -> tuple[Address, ...]:
         return tuple(Address(level, index, 0, p) for p in range(self.frames(level)))
@@ -165,14 +165,14 @@ class Schedule:
             "pack",
             at.level,
             node,
-            tuple(self._sorted(at.level, node, step, p) for p in compared[t]),
+            tuple(self._position_after(at.level, node, step, p) for p in compared[t]),
             tuple(Address(at.level, node, at.step, p) for p in compared[t]),
         )
 
-    def _sorted(self, level: int, node: int, steps: int, position: int) -> Address:
+    def _position_after(self, level: int, node: int, steps: int, position: int) -> Address:
         """Where the frame at ``position`` lies after so many steps of comparisons."""
         n = self.frames(level - 1)
-        touched = self._touched(level).get(position, ())
+        touched = self._steps_touching(level).get(position, ())
         last = bisect_right(touched, steps - 1) - 1
         if last >= 0:
             return Address(level, node, n + 1 + touched[last], position)
@@ -182,7 +182,7 @@ class Schedule:
         return Address(level, node, j, 2 * (n - j) + 1)
 
     @lru_cache(maxsize=64)  # noqa: B019 - as many entries as there are levels
-    def _touched(self, level: int) -> dict[int, list[int]]:
+    def _steps_touching(self, level: int) -> dict[int, list[int]]:
         found: dict[int, list[int]] = {}
         for step, compared in enumerate(self._sorting(level)):
             for pair in compared:

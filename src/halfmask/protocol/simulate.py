@@ -138,7 +138,7 @@ def simulate(
     else:
         cells = (UnprovenCell(i.to_bytes(SERIAL, "big")) for i in range(len(people)))
         worker_key, judge = UnprovenCell(), UnprovenCell()
-    given = _collected(made, people, table or next(iter(commons.tables)), key, query, cells)
+    given = _collect(made, people, table or next(iter(commons.tables)), key, query, cells)
     clock.stop("collection")
     # All contributions have one size: a part tells that of all.
     traffic = (
@@ -204,7 +204,7 @@ class _Clock:
         self.last = now
 
 
-def _collected(
+def _collect(
     made: CellPlan,
     people: pa.Table,
     table: str,
@@ -293,7 +293,7 @@ class TimedRun:
         """All groups, as the last task finds them, and how many took part."""
         schedule = self.context.schedule
         task = schedule.task(len(schedule.stages) - 1, 0)
-        return worker.collect_groups(self.context, task, self._taken(task))
+        return worker.collect_groups(self.context, task, self._take(task))
 
     def _done(self, task: MergeTask) -> list[bytes]:
         if task.kind == "fold":
@@ -308,16 +308,16 @@ class TimedRun:
                 self.context, task, [None if a is None else self.frames.pop(a) for a in task.inputs]
             )
         if task.kind == "tree":
-            return worker.merge_task(self.context, task, self._taken(task))
+            return worker.merge_task(self.context, task, self._take(task))
         spill = FileSpill()
-        for frame in self._taken(task):
+        for frame in self._take(task):
             spill.append(frame)
         try:
             return list(worker.merge_swapped(self.context, task, spill))
         finally:
             spill.close()
 
-    def _taken(self, task: MergeTask) -> list[bytes]:
+    def _take(self, task: MergeTask) -> list[bytes]:
         return [self.frames.pop(a) for a in task.inputs if a is not None]
 
 

@@ -39,7 +39,7 @@ def aggregate(
     import pyarrow as pa
 
     merged = merge_states(plan, groups, published)
-    measured = _measured(plan, groups, published, engine)
+    measured = _measure(plan, groups, published, engine)
     columns: dict[str, pa.Array] = {
         "hm_row": pa.array(np.arange(len(published))),
         "hm_order": pa.array(_order(plan, groups, published)),
@@ -120,7 +120,7 @@ def _moments(
     return {f"{name}_n": total.astype(np.float64), f"{name}_m2": spread.astype(np.float64)}
 
 
-def _measured(
+def _measure(
     plan: GuaranteePlan, groups: Groups, published: PublishedRows, engine: Engine
 ) -> pa.Table | None:
     import pyarrow as pa

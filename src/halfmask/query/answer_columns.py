@@ -66,22 +66,22 @@ class AnswerColumns:
                 else item.sql(dialect="duckdb").replace('"', "")
             )
             if isinstance(item, (exp.Column,)) is False and not item.alias:
-                name = self._unqualified(item)
+                name = self._bare_text(item)
             while name.lower() in (n.lower() for n in (*names, "level", "guarantee")):
                 name += "_"
             names.append(name)
             node = self._over_published(item.unalias(), keys, planned, bare=True)
-            final = final.select(exp.alias_(_tried(node), name, quoted=True), copy=False)
+            final = final.select(exp.alias_(_try(node), name, quoted=True), copy=False)
         final = final.select(exp.column("level"), exp.column("hm_row"), copy=False)
         having = self.select.args.get("having")
         if having is not None:
-            condition = self._over_published(_unaliased(having.this, aliases), keys, planned)
-            final = final.where(_tried(condition), copy=False)
+            condition = self._over_published(_expand_aliases(having.this, aliases), keys, planned)
+            final = final.where(_try(condition), copy=False)
         order = self.select.args.get("order")
         parts = []
         for part in order.expressions if order is not None else []:
             part = part.copy()
-            part.set("this", _tried(self._ordered(part.this, aliases, keys, planned)))
+            part.set("this", _try(self._order_term(part.this, aliases, keys, planned)))
             parts.append(part)
         # Ties, and rows without ORDER BY, stand in an order that is known from the rows alone.
         final = final.order_by(*parts, exp.column("hm_order"), copy=False)
@@ -94,7 +94,7 @@ class AnswerColumns:
                 final.set(name, clause.copy())
         return final, names
 
-    def _unqualified(self, item: exp.Expr) -> str:
+    def _bare_text(self, item: exp.Expr) -> str:
         from sqlglot import exp
 
         item = item.copy()
@@ -103,7 +103,7 @@ class AnswerColumns:
             column.this.args["quoted"] = False
         return item.sql(dialect="duckdb")
 
-    def _ordered(
+    def _order_term(
         self,
         node: exp.Expr,
         aliases: dict[str, exp.Expr],
@@ -117,7 +117,7 @@ class AnswerColumns:
             if not node.name.isdigit() or not 1 <= int(node.name) <= len(items):
                 fail(self.text, node, "there is no such column in the select list.")
             node = items[int(node.name) - 1].unalias()
-        return self._over_published(_unaliased(node, aliases), keys, planned, bare=True)
+        return self._over_published(_expand_aliases(node, aliases), keys, planned, bare=True)
 
     def _over_published(
         self,
@@ -163,7 +163,7 @@ class AnswerColumns:
         return rewritten(node, whole=True)
 
 
-def _tried(node: exp.Expr) -> exp.Expr:
+def _try(node: exp.Expr) -> exp.Expr:
     """What is computed of published figures: null where it fails, and cut where a text grows.
 
     A failure would come before earlier answers are looked at, and tell about figures that these
@@ -184,7 +184,7 @@ def _tried(node: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this="TRY", expressions=[top.this])
 
 
-def _unaliased(node: exp.Expr, aliases: dict[str, exp.Expr]) -> exp.Expr:
+def _expand_aliases(node: exp.Expr, aliases: dict[str, exp.Expr]) -> exp.Expr:
     from sqlglot import exp
 
     def replaced(part: exp.Expr) -> exp.Expr:
@@ -314,7 +314,7 @@ def _parts(
     found = engine.parts(plan.request, table, splits, (*counted, *plan.split_values))
     columns = {
         "place": found["place"],
-        "met": pa.array(_numbered(found.select([f"c{i}" for i in range(len(plan.splits))]))),
+        "met": pa.array(_number_rows(found.select([f"c{i}" for i in range(len(plan.splits))]))),
         "people": found["d0" if counted else "rows"],
     }
     for i in range(len(plan.split_values)):
@@ -322,7 +322,7 @@ def _parts(
     return pa.table(columns)
 
 
-def _numbered(conditions: pa.Table) -> NDArray[np.int64]:
+def _number_rows(conditions: pa.Table) -> NDArray[np.int64]:
     """The same number for rows that meet the same conditions."""
     import pyarrow as pa
 

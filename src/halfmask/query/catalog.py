@@ -114,10 +114,10 @@ def open_catalog(
     if hasattr(engine, "collect"):
         asked = [table] if isinstance(table, str) else table if isinstance(table, Mapping) else ()
         named = [*asked] or engine.given
-        return engine, _asked(engine, schema, tables, named), _leave_open
+        return engine, _ask_engine(engine, schema, tables, named), _leave_open
     if hasattr(table, "collect") and hasattr(table, "dialect"):
         given = cast("Engine", table)
-        return given, _asked(given, schema, tables, given.given), _leave_open
+        return given, _ask_engine(given, schema, tables, given.given), _leave_open
     if is_address(table):
         opened = open_address(str(table))
         return _closing(opened, schema, tables)
@@ -157,7 +157,7 @@ def _closing(
 ) -> Opened:
     """An engine that was opened here; it is closed where its tables cannot be asked."""
     try:
-        return engine, _asked(engine, schema, tables, named), engine.close
+        return engine, _ask_engine(engine, schema, tables, named), engine.close
     except HalfmaskError:
         engine.close()
         raise
@@ -202,7 +202,7 @@ def _in_memory(
     return opened, Catalog(sources, main, rules=tuple(rules), declared=declared), opened.close
 
 
-def _asked(
+def _ask_engine(
     engine: Engine, schema: object, tables: Sequence[str] | None, named: Sequence[str] = ()
 ) -> Catalog:
     """A catalog that asks the engine for tables as queries name them, of those that are listed.

@@ -240,7 +240,7 @@ def groups_of(plan: GuaranteePlan, rows: pa.Table) -> Groups:
 
     rows = _plain_keys(plan, rows)
     if plan.semantics != "selective" or any(_is_rounded(s) for s in plan.request.states):
-        rows = _ordered(plan, rows)
+        rows = _order_groups(plan, rows)
     level = rows["level"].to_numpy().astype(np.int64)
     people = _people(plan, rows)
     kept = level >= 0
@@ -289,7 +289,7 @@ def _plain_keys(plan: GuaranteePlan, rows: pa.Table) -> pa.Table:
     return rows
 
 
-def _ordered(plan: GuaranteePlan, rows: pa.Table) -> pa.Table:
+def _order_groups(plan: GuaranteePlan, rows: pa.Table) -> pa.Table:
     """Groups in the order of their levels and labels, so that ties are broken in one order.
 
     It is the order of what can be published, whoever gave the groups and whoever is left out.
@@ -384,7 +384,7 @@ def _key_column(key: Key, planned: PlannedKey, column: pa.ChunkedArray) -> KeyCo
             found = [lower_edge(value, rule.width) for value in plain]
             shown: list[object] = [None if e is None else f"[{e}, {e + rule.width})" for e in found]
         elif isinstance(rule, Climb):
-            shown = _climbed(plain, planned, depth)
+            shown = _climb(plain, planned, depth)
         else:
             shown = ["*"] * len(plain)
         ranked = list(dict.fromkeys(shown))  # intervals ascend with their values
@@ -398,7 +398,7 @@ def _key_column(key: Key, planned: PlannedKey, column: pa.ChunkedArray) -> KeyCo
     return KeyColumn(codes_of, values, tuple(maps), tuple(labels), key.depths)
 
 
-def _climbed(values: Sequence[object], planned: PlannedKey, depth: int) -> list[object]:
+def _climb(values: Sequence[object], planned: PlannedKey, depth: int) -> list[object]:
     hierarchy = planned.hierarchy
     assert hierarchy is not None  # noqa: S101 - only keys with a hierarchy climb
     labels = hierarchy.labels[depth]

@@ -278,7 +278,7 @@ def _decide(
     here = members[state.target[members] == level]
     if top:
         state.target[here] = DROPPED
-        state.target[members] = _repaired(state.groups, members, state.target[members], level)
+        state.target[members] = _repair(state.groups, members, state.target[members], level)
     else:
         state.target[here] = level + 1
     # Search close to the bound first: the less may be lost, the less has to be looked at.
@@ -298,7 +298,7 @@ def _decide(
     return least
 
 
-def _repaired(
+def _repair(
     groups: Groups, members: NDArray[np.int64], target: NDArray[np.int64], top: int
 ) -> NDArray[np.int64]:
     """Who is left out goes to the top of the part with the cheapest company.
@@ -321,7 +321,7 @@ def _repaired(
         else:
             low = middle + 1
     target[order[:high]] = top
-    return _mended(groups, members, target, top)
+    return _mend(groups, members, target, top)
 
 
 def _top_passes(
@@ -331,7 +331,7 @@ def _top_passes(
     return bool(groups.passes(top, inside, np.zeros(len(inside), dtype=np.int64), 1)[0])
 
 
-def _mended(
+def _mend(
     groups: Groups, members: NDArray[np.int64], target: NDArray[np.int64], top: int
 ) -> NDArray[np.int64]:
     """Rows that lost too much by that go up as well."""

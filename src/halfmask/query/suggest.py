@@ -99,7 +99,7 @@ def suggest(
 class _GuaranteeSearch:
     def __init__(self, plan: GuaranteePlan, session: Session) -> None:
         self.plan = plan
-        self.groups, self.k, self.l = _counted(plan, session)
+        self.groups, self.k, self.l = _count_groups(plan, session)
         if not int(self.groups.people.sum()):
             raise QueryError("no row satisfies the conditions of the query.")
         self.scored: dict[GuaranteeNumbers, tuple[int, int, int, int]] = {}
@@ -111,7 +111,7 @@ class _GuaranteeSearch:
         ls = [x for x in ls if x <= max(LARGEST_L, asked[-1][1])]
         if not any(r.what == "diversity" for r in self.plan.requirements):
             ls = [asked[0][1]]
-        starts = [asked, *(_raised(asked, k, l) for k in ks for l in {ls[0], ls[-1]})]
+        starts = [asked, *(_raise_chain(asked, k, l) for k in ks for l in {ls[0], ls[-1]})]
         for start in sorted(starts, key=self.score, reverse=True)[:3]:
             self._climb(start, ks, ls)
         ranked = sorted(self.scored, key=self.score, reverse=True)
@@ -154,9 +154,9 @@ class _GuaranteeSearch:
         every, first = self.groups.nodes(0, np.arange(len(self.groups)))
         return GuaranteeEstimate(
             chain,
-            _rounded(inside / total),
-            _rounded(people / total),
-            _rounded(min(1.0, rows / max(1, len(first))) if len(every) else 0.0),
+            _round(inside / total),
+            _round(people / total),
+            _round(min(1.0, rows / max(1, len(first))) if len(every) else 0.0),
         )
 
     def _under(self, chain: GuaranteeNumbers) -> tuple[Groups, int]:
@@ -168,12 +168,12 @@ class _GuaranteeSearch:
         thresholds = np.array(
             [[r.threshold(k, l) for r in self.plan.requirements] for k, l in chain], dtype=np.int64
         )
-        return _picked(self.groups, kept, level[kept], thresholds), int(
+        return _pick(self.groups, kept, level[kept], thresholds), int(
             self.groups.people[kept].sum()
         )
 
 
-def _counted(
+def _count_groups(
     plan: GuaranteePlan, session: Session
 ) -> tuple[Groups, NDArray[np.int64], NDArray[np.int64]]:
     """Groups by the finest keys and by demand, with everybody in them."""
@@ -223,7 +223,7 @@ def _demand(key: Any) -> NDArray[np.int64]:
     return found
 
 
-def _picked(
+def _pick(
     groups: Groups,
     kept: NDArray[np.int64],
     level: NDArray[np.int64],
@@ -260,7 +260,7 @@ def _values(demands: NDArray[np.int64], asked: GuaranteeNumbers, at: int) -> lis
     return sorted({max(1, int(v)) for v in stated} | {g[at] for g in asked})
 
 
-def _raised(asked: GuaranteeNumbers, k: int, l: int) -> GuaranteeNumbers:
+def _raise_chain(asked: GuaranteeNumbers, k: int, l: int) -> GuaranteeNumbers:
     """The asked chain with nothing below ``k`` and ``l``."""
     return tuple((max(k, k_asked), max(l, l_asked)) for k_asked, l_asked in asked)
 
@@ -269,7 +269,7 @@ def _rises(chain: GuaranteeNumbers) -> bool:
     return all(a[0] <= b[0] and a[1] <= b[1] for a, b in pairwise(chain))
 
 
-def _rounded(share: float) -> float:
+def _round(share: float) -> float:
     return round(round(share * 20) / 20, 2)
 
 

@@ -303,7 +303,7 @@ def _numbers(
         entries.append({name: getattr(source, name) for name in STRICTER})
         entries += [source.columns[c] for c in counted if c in source.columns]
         if source.people is not None:
-            joined.append(_joined(table, source.people, demand, counted))
+            joined.append(_join_policies(table, source.people, demand, counted))
     parts = [_entry(table, entry[demand]) for entry in entries if entry.get(demand) is not None]
     parts += joined
     if not parts:
@@ -340,7 +340,7 @@ def _whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def _joined(table: Table, people: pa.Table, demand: str, counted: Sequence[str]) -> pa.Array:
+def _join_policies(table: Table, people: pa.Table, demand: str, counted: Sequence[str]) -> pa.Array:
     """What a policy table says of each row's person, by a join in Arrow."""
     said = pa.table(
         {

@@ -164,11 +164,11 @@ def _numbers(values: pa.Array) -> tuple[NDArray[Any] | None, int, Any]:
         scale = kind.scale if pa.types.is_decimal(kind) else None
         if not np.isfinite(numbers).all() or (np.abs(numbers) >= 2**53).any():
             return None, 0, None
-        return numbers, 1, lambda x: _written(x, scale)
+        return numbers, 1, lambda x: _number_text(x, scale)
     return None, 0, None
 
 
-def _written(number: float, scale: int | None) -> str:
+def _number_text(number: float, scale: int | None) -> str:
     if scale is not None:
         return f"{number:.{max(scale, 0)}f}"
     text = f"{number:.12f}".rstrip("0").rstrip(".")
@@ -236,7 +236,7 @@ def _on_grid(
     span = float(numbers[-1] - numbers[0]) or 1.0
     low_text, high_text = [write(x) for x in begin], [write(x) for x in end]
     return Bounds(
-        _written(step, None),
+        _number_text(step, None),
         [low_text[i] for i in low_at],
         [high_text[i] for i in high_at],
         first[low_at],

@@ -124,7 +124,7 @@ class FileRecord:
         facts = {
             "format": FORMAT,
             **{name: value for name, value in more.items() if value is not None},
-            "promises": [_stated(model) for model in models],
+            "promises": [_parameters(model) for model in models],
             "recoding": {one.name: one.action for one in columns if one.published},
         }
         return cls(schema, facts)
@@ -135,7 +135,7 @@ class FileRecord:
         return f"{section}\n{self.schema.to_toml()}"
 
 
-def _stated(model: Model) -> dict[str, Any]:
+def _parameters(model: Model) -> dict[str, Any]:
     return {name: value for name, value in model.to_dict().items() if value is not None}
 
 
@@ -152,7 +152,7 @@ def rows_digest(rows: pa.Table) -> str:
     """SHA-256 of names, types and values in their order, whatever file or version holds them."""
     found = hashlib.sha256()
     for name, column in zip(rows.column_names, rows.columns, strict=True):
-        plain = _decoded(column)
+        plain = _plain_array(column)
         kind = plain.type
         found.update(f"{len(name)}:{name}:{kind}:{len(plain)}:".encode())
         found.update(np.packbits(plain.is_valid().to_numpy(zero_copy_only=False)).tobytes())
@@ -161,7 +161,7 @@ def rows_digest(rows: pa.Table) -> str:
     return found.hexdigest()
 
 
-def _decoded(column: pa.ChunkedArray) -> pa.Array:
+def _plain_array(column: pa.ChunkedArray) -> pa.Array:
     """One plain array: codes, views and runs are how a file holds values, not what they are."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
@@ -485,7 +485,7 @@ def write_elsewhere(release: Release, path: str | PathLike[str], table: str | No
                 "with engine='spark', or write a folder of Parquet files."
             )
         engine = aside.connection
-        engine.publish(place, name, text, partial(_counted, aside, expected=expected))
+        engine.publish(place, name, text, partial(_require_arrival, aside, expected=expected))
         return True
     if is_database(path):
         from halfmask.engines.duckdb.publication import publish_in_file
@@ -510,7 +510,7 @@ def write_elsewhere(release: Release, path: str | PathLike[str], table: str | No
     return True
 
 
-def _counted(aside: StagedRows, name: str, expected: Groups) -> None:
+def _require_arrival(aside: StagedRows, name: str, expected: Groups) -> None:
     """Demand that a table which the engine made holds the rows that were checked."""
     require_groups(expected, aside.count(expected[0].column_names, name))
 
@@ -560,7 +560,7 @@ def require_groups(expected: Groups, arrived: Groups) -> None:
     Raises:
         InternalError: some group differs; nothing leaves.
     """
-    both = pa.concat_tables([_spelled(*expected), _spelled(arrived[0], -np.asarray(arrived[1]))])
+    both = pa.concat_tables([_as_texts(*expected), _as_texts(arrived[0], -np.asarray(arrived[1]))])
     sums = both.group_by(expected[0].column_names).aggregate([(_ROWS, "sum")])
     wrong = int(np.count_nonzero(sums[f"{_ROWS}_sum"].to_numpy()))
     if wrong:
@@ -570,7 +570,7 @@ def require_groups(expected: Groups, arrived: Groups) -> None:
         )
 
 
-def _spelled(groups: pa.Table, counts: Any) -> pa.Table:
+def _as_texts(groups: pa.Table, counts: Any) -> pa.Table:
     """Groups as the texts of their values: types differ between places, what is read does not."""
     plain = normalize(groups, ()) if groups.num_rows else groups
     columns = {}

@@ -206,7 +206,7 @@ class Release:
         """The released rows as an Arrow table, all in memory."""
         if self._aside is not None:
             return self._aside.read()
-        return restore(self._arrow, self._untouched()) if self.columns else self._arrow
+        return restore(self._arrow, self._original_types()) if self.columns else self._arrow
 
     def to_pandas(self) -> Any:
         """The released rows as a pandas frame; whole numbers stay whole where some are missing."""
@@ -299,7 +299,7 @@ class Release:
         document = self.to_dict() | ({"certificate": facts} if about else {})
         write_report(path, document, lambda: self._page(facts))
 
-    def _untouched(self) -> dict[str, Incoming]:
+    def _original_types(self) -> dict[str, Incoming]:
         """What columns were whose values leave as they are; text stays text in any case."""
         kept = {c.name for c in self.columns if c.published and c.action == AS_IT_WAS}
         return {name: was for name, was in self.given.items() if name in kept or was.text}
@@ -307,7 +307,7 @@ class Release:
     def _dtypes(self, library: str) -> dict[str, Any]:
         if self.origin != library:
             return {}
-        return {name: was.dtype for name, was in self._untouched().items()}
+        return {name: was.dtype for name, was in self._original_types().items()}
 
     def _personal(self) -> set[str]:
         """The models whose figures are one person's, such as the highest demand of anybody."""

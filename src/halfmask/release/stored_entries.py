@@ -96,7 +96,7 @@ def count_entries(
             f"{most:,} rows: use method='local' or 'optimal', which hold distinct tuples."
         )
     schema = counted.schema
-    wanted = _counted(schema, models)
+    wanted = _columns_read(schema, models)
     if unfolded:
         stored.require_room(_CODE * len(wanted))
     if stored.count() <= most:
@@ -156,7 +156,7 @@ def count_rows(
             "rows: mask some of them after the others, or use anonymize, which holds tuples."
         )
     counted = _without_person(table) if not owners and one_row_each(table) else table
-    wanted = list(dict.fromkeys([*_counted(counted.schema, models), *known]))
+    wanted = list(dict.fromkeys([*_columns_read(counted.schema, models), *known]))
     stored.require_room(_CODE * len(wanted))
     found = count_tuples(counted, lambda _: wanted)
     _require_people(counted.schema, found.table)
@@ -242,7 +242,7 @@ def _staying(
     the table comes back without its person column where only these have several rows.
     """
     schema = table.schema
-    wanted = _counted(schema, models)
+    wanted = _columns_read(schema, models)
     names = [name for name in wanted if name not in schema.quasi]
     if demands != "keep" or not sources(schema) or not names:
         return table, None, 0
@@ -265,7 +265,7 @@ def _staying(
         alone = largest_feasible(_without_person(found.table), own, found.counts)
         if people == int(found.counts[keep].sum()) and np.array_equal(alone, keep):
             table = _without_person(table)
-            wanted = _counted(table.schema, models)
+            wanted = _columns_read(table.schema, models)
     labeling = Labeling(
         columns, [one[first] for one in codes], {}, tuple(wanted), frozenset(), repeated=False
     )
@@ -277,7 +277,7 @@ def _without_person(table: Table) -> Table:
     return table.with_schema(replace(table.schema, person=None))
 
 
-def _counted(schema: Schema, models: Sequence[Model]) -> list[str]:
+def _columns_read(schema: Schema, models: Sequence[Model]) -> list[str]:
     """The columns that promises and demands read."""
     sensitive = schema.sensitive if sources(schema) else ()
     named = [name for model in models for name in model.columns]

@@ -422,12 +422,12 @@ def require_own_values(
         if sets:
             shown = {piece for text in shown for piece in text.split(SIGN)} - {MISSING}
             if written:
-                shown -= _named(table.hierarchy(name))
+                shown -= _inner_labels(table.hierarchy(name))
         if isinstance(labels, Ranges) and labels.bounds is not None and labels.bounds.step:
             # On the grid of the column, which only rows that leave decide.
             ends = _all_bounds(shown, encoded.values.type)
             shown = {text for text in shown if ends[text] is None}
-        strange = len(shown - _shown(None if ranges or written else rule, shown, held))
+        strange = len(shown - _own_labels(None if ranges or written else rule, shown, held))
         if strange:
             raise InternalError(
                 f"Column {name!r}: {strange} published labels are made of values that no row holds "
@@ -435,12 +435,14 @@ def require_own_values(
             )
 
 
-def _named(hierarchy: Hierarchy) -> set[str]:
+def _inner_labels(hierarchy: Hierarchy) -> set[str]:
     """The labels of a hierarchy above its values."""
     return {str(one) for labels in hierarchy.labels[1:] for one in labels if one is not None}
 
 
-def _shown(rule: HierarchyBuilder | None, labels: set[str], held: Sequence[pa.Array]) -> set[str]:
+def _own_labels(
+    rule: HierarchyBuilder | None, labels: set[str], held: Sequence[pa.Array]
+) -> set[str]:
     """Those of ``labels`` that show ``held`` values only, as they are written; no rule: ranges."""
     bare = {canonical(value) for one in held for value in one.to_pylist() if value is not None}
     known = bare | {

@@ -89,7 +89,7 @@ class Witness(Result):
     @property
     def sentence(self) -> str:
         """What is revealed, for people."""
-        which = _listed(self.releases)
+        which = _join_numbers(self.releases)
         left = "the value is certain" if self.values == 1 else f"{self.values} values are left"
         if self.kind == "intersection":
             where = _many(self.places, "place", "places")
@@ -199,7 +199,7 @@ def audit_releases(
             Table(star_suppressed(one.arrow, held.quasi, suppressed), one.schema) for one in tables
         ]
     looked = None if table is None else Tuples.of(table)
-    sure = None if schema is not None or table is not None else _unchanged(held, tables)
+    sure = None if schema is not None or table is not None else _unchanged_columns(held, tables)
     found = audit_tuples([Tuples.of(one) for one in tables], held, looked, declared=sure)
     if previous is None or found.outcome == "nothing":
         return found
@@ -264,7 +264,7 @@ def audit_tuples(
         if people is None or found.unread:
             narrowed[values.name] = certain[values.name] = None
             continue
-        told = _told(found, place, people)
+        told = _count_narrowed(found, place, people)
         narrowed[values.name], certain[values.name] = told[:2]
         if told[0] is None:
             reasons.append(f"People were too many to be looked up for {values.name}.")
@@ -412,7 +412,9 @@ def limits_of(values: ValueRows, count: int) -> NDArray[np.int64]:
     return np.maximum(2, np.minimum(least[:, None], least[None, :]))
 
 
-def _told(found: Regions, place: int, people: Tuples) -> tuple[int | None, int | None, int]:
+def _count_narrowed(
+    found: Regions, place: int, people: Tuples
+) -> tuple[int | None, int | None, int]:
     """How many people are narrowed down further, how many for certain, and in how many places."""
     from halfmask.kernels.coverage import narrowed_targets
 
@@ -476,7 +478,7 @@ def _schema(
     return known[0].schema
 
 
-def _unchanged(schema: Schema, tables: Sequence[Table]) -> list[str]:
+def _unchanged_columns(schema: Schema, tables: Sequence[Table]) -> list[str]:
     """The columns that all release files say they hold as they were."""
     said = [one.schema.release.get("recoding", {}) for one in tables]
     return [name for name in schema.quasi if all(one.get(name) == AS_IT_WAS for one in said)]
@@ -486,7 +488,7 @@ def _many(number: int, one: str, several: str) -> str:
     return f"{number:,} {one if number == 1 else several}"
 
 
-def _listed(numbers: Sequence[int]) -> str:
+def _join_numbers(numbers: Sequence[int]) -> str:
     *first, last = map(str, numbers)
     return f"{', '.join(first)} and {last}"
 

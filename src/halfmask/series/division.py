@@ -103,10 +103,10 @@ class SeriesDivision:
         people = table.arrow[str(table.schema.person)].to_pylist()
         signature, before = ledger.latest(ledger.hashes(people))
         values, texts, signatures = _numbered_values(table, invariance.column, ledger)
-        owed = _owed(table, others)
+        owed = _people_needed(table, others)
         if not drop:
             _require_wide(invariance.m, signature, signatures)
-        wrong = _unserved(values, signature, signatures, np.maximum(owed, invariance.m))
+        wrong = _find_unserved(values, signature, signatures, np.maximum(owed, invariance.m))
         if drop:
             wrong |= owed > len(texts)
             if wrong.all():
@@ -497,7 +497,7 @@ def _unmet(
     A class holds each value once, so that nobody can have more people than there are values: those
     of the signature, and those that other people hold.
     """
-    asked = _owed(table, [one for one in others if one.policy])
+    asked = _people_needed(table, [one for one in others if one.policy])
     signature, _ = ledger.latest(ledger.hashes(table.arrow[str(table.schema.person)].to_pylist()))
     sizes = np.array([*(len(one) for one in ledger.signatures), np.iinfo(np.int64).max])
     out = asked > sizes[signature]  # the last size is that of newcomers, who have no signature
@@ -511,7 +511,7 @@ def _unmet(
         out[here[short]] = True
 
 
-def _owed(table: Table, others: Sequence[Model]) -> NDArray[np.int64]:
+def _people_needed(table: Table, others: Sequence[Model]) -> NDArray[np.int64]:
     """How many people, each with a value of its own, everybody's class must hold."""
     owed = np.ones(len(table))
     for model in others:
@@ -539,7 +539,7 @@ def _require_wide(m: int, signature: NDArray[np.int64], signatures: list[tuple[i
         )
 
 
-def _unserved(
+def _find_unserved(
     values: NDArray[np.int64],
     signature: NDArray[np.int64],
     signatures: list[tuple[int, ...]],

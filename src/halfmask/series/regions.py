@@ -388,10 +388,10 @@ def find_cuts(found: Regions, pairs: NDArray[np.int32], classes: Regions) -> Cut
         least = _least(published, len(found.rows))
         one = ColumnDifferences(values.name)
         _compare(found, values, pairs, least, (one, of_box, revealed))
-        proven &= _proven(values, of_box, count, least, alone=found.whole is None)
+        proven &= _prove_cuts(values, of_box, count, least, alone=found.whole is None)
         columns.append(one)
     if found.whole is not None:  # rows are known by all their columns together
-        proven &= _proven(found.whole, of_box, count, _least(found.whole, len(found.rows)),
+        proven &= _prove_cuts(found.whole, of_box, count, _least(found.whole, len(found.rows)),
                           alone=False)  # fmt: skip
     if not found.values:
         proven[:] = False
@@ -494,7 +494,7 @@ def _few(
     return few, facts
 
 
-def _proven(
+def _prove_cuts(
     values: ValueRows,
     of_box: NDArray[np.int64],
     count: int,
@@ -510,7 +510,7 @@ def _proven(
     releases = np.unique(cut * len(least[0]) + values.release) // len(least[0])
     once = np.bincount(releases, minlength=count) <= 1
     few = (max(2, int(least[0].min())), max(2, int(least[1].min())))
-    found = once | _grown(values, cut, count, few)
+    found = once | _find_growth(values, cut, count, few)
     return found | _exchangeable(values, cut, count, few[1]) if alone else found
 
 
@@ -539,7 +539,7 @@ def _exchangeable(
     return out
 
 
-def _grown(
+def _find_growth(
     values: ValueRows, cut: NDArray[np.int64], count: int, least: tuple[int, int]
 ) -> NDArray[np.bool_]:
     """The cuts that only grow, or only shrink, by whole groups whose place is known exactly.

@@ -90,8 +90,8 @@ _STATIC = ("index.html", "page.css", "style.css", *_SCRIPTS)
 def make_app(runner: StepRunner, rules: RequestRules) -> RequestGuard:
     """The guarded application over one workspace."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, telemetry=_SILENT)
-    app.add_exception_handler(HalfmaskError, _refused)
-    app.add_exception_handler(Exception, _refused)
+    app.add_exception_handler(HalfmaskError, _refuse)
+    app.add_exception_handler(Exception, _refuse)
     app.add_exception_handler(RequestValidationError, _not_understood)
     app.add_exception_handler(HTTPException, _no_route)
     _add_page(app)
@@ -127,14 +127,14 @@ def _add_table(app: FastAPI, runner: StepRunner, rules: RequestRules) -> None:
         how = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
         job = runner.jobs.claim("open")
         place = await _receive(request, runner.space, name, rules.upload_limit, job)
-        return _accepted(runner.open_sent(job, place, rules.unpacked_limit, how))
+        return _accept(runner.open_sent(job, place, rules.unpacked_limit, how))
 
     @app.post(POPULATION)
     async def open_population(request: Request, name: str = "population") -> Response:
         _ = runner.space.table_facts
         job = runner.jobs.claim("population")
         place = await _receive(request, runner.space, name, rules.upload_limit, job)
-        return _accepted(runner.open_population(job, place, rules.unpacked_limit))
+        return _accept(runner.open_population(job, place, rules.unpacked_limit))
 
     @app.post("/api/sample")
     def open_sample(asked: requests.SampleRequest) -> Response:
@@ -142,14 +142,14 @@ def _add_table(app: FastAPI, runner: StepRunner, rules: RequestRules) -> None:
             raise InputError(
                 f"The sample has 10 to {requests.MOST_ROWS:,} rows: choose fewer or more."
             )
-        return _accepted(runner.open_sample(asked.rows))
+        return _accept(runner.open_sample(asked.rows))
 
     @app.put("/api/schema")
     def change_schema(asked: requests.SchemaRequest) -> Response:
         given = asked.model_dump(exclude={"toml"}, exclude_none=True)
         if not given and asked.toml is None:
             raise InputError("No schema is given: send columns, table and policy, or toml.")
-        return _accepted(runner.change_schema(given, asked.toml))
+        return _accept(runner.change_schema(given, asked.toml))
 
     @app.get("/api/schema")
     def schema() -> Response:
@@ -159,31 +159,31 @@ def _add_table(app: FastAPI, runner: StepRunner, rules: RequestRules) -> None:
 def _add_steps(app: FastAPI, runner: StepRunner) -> None:
     @app.post("/api/assess")
     def assess(asked: requests.AssessRequest) -> Response:
-        return _accepted(runner.begin("assess", asked))
+        return _accept(runner.begin("assess", asked))
 
     @app.post("/api/anonymize")
     def anonymize(asked: requests.AnonymizeRequest) -> Response:
-        return _accepted(runner.begin("anonymize", asked))
+        return _accept(runner.begin("anonymize", asked))
 
     @app.post("/api/mask")
     def mask(asked: requests.MaskRequest) -> Response:
-        return _accepted(runner.begin("mask", asked))
+        return _accept(runner.begin("mask", asked))
 
     @app.post("/api/frontier")
     def frontier(asked: requests.FrontierRequest) -> Response:
-        return _accepted(runner.begin("frontier", asked))
+        return _accept(runner.begin("frontier", asked))
 
     @app.post("/api/compare")
     def compare(asked: requests.CompareRequest) -> Response:
-        return _accepted(runner.begin("compare", asked))
+        return _accept(runner.begin("compare", asked))
 
     @app.post("/api/query")
     def query(asked: requests.QueryRequest) -> Response:
-        return _accepted(runner.begin("query", asked))
+        return _accept(runner.begin("query", asked))
 
     @app.post("/api/synthesize")
     def synthesize(asked: requests.SynthesizeRequest) -> Response:
-        return _accepted(runner.begin("synthesize", asked))
+        return _accept(runner.begin("synthesize", asked))
 
 
 def _add_budget(app: FastAPI, runner: StepRunner) -> None:
@@ -278,7 +278,7 @@ def _check_size(size: int, limit: int) -> None:
         raise InputError("The file is empty: choose another one.")
 
 
-def _accepted(job: Job) -> Response:
+def _accept(job: Job) -> Response:
     return reply({"ok": True, "job": job.to_dict()}, 202)
 
 
@@ -288,7 +288,7 @@ def _static(name: str) -> Response:
     return Response(data, media_type=_MEDIA[name.rpartition(".")[2]])
 
 
-async def _refused(_: Request, error: Exception) -> Response:
+async def _refuse(_: Request, error: Exception) -> Response:
     return refusal_reply(error)
 
 

@@ -66,15 +66,15 @@ def explain_faults(faults: Sequence[Mapping[str, Any]]) -> str:
     for fault in faults:
         name = "".join(str(part)[:_SHOWN] for part in fault["loc"][1:2])
         wanted = told.setdefault(name, [])
-        if _expected(fault) not in wanted:  # a field of several types has a fault for each
-            wanted.append(_expected(fault))
+        if _expectation(fault) not in wanted:  # a field of several types has a fault for each
+            wanted.append(_expectation(fault))
     if not told or "" in told:
         return NO_OBJECT
     parts = "; ".join(f"{name} takes {' or '.join(wanted)}" for name, wanted in told.items())
     return f"The request is not understood: {parts}."
 
 
-def _expected(fault: Mapping[str, Any]) -> str:
+def _expectation(fault: Mapping[str, Any]) -> str:
     kind, context = fault["type"], fault.get("ctx") or {}
     if kind == "literal_error":
         return str(context["expected"])

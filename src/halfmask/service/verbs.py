@@ -228,7 +228,9 @@ def assess(
     from halfmask.assessment.assess import assess
 
     people = _people(loaded, population)()
-    found = assess(loaded.table(now), population=people, **_given(asked, requests.AssessRequest))
+    found = assess(
+        loaded.table(now), population=people, **_fields_given(asked, requests.AssessRequest)
+    )
     return write_result("assess", found, found.to_dict(), folder)
 
 
@@ -243,7 +245,7 @@ def anonymize(
     from halfmask.anonymize.run import anonymize
     from halfmask.models.options import read_models
 
-    settings = _given(asked, requests.AnonymizeRequest, beside=requests.Promises)
+    settings = _fields_given(asked, requests.AnonymizeRequest, beside=requests.Promises)
     table = loaded.table(now)
     own = asked.demands == "keep" and any(states(table.schema, demand) for demand in EXACT)
     people = _people(loaded, population)
@@ -296,7 +298,7 @@ def frontier(
     from halfmask.assessment.frontier import frontier
     from halfmask.models.options import read_alternatives, read_numbers
 
-    settings = _given(asked, requests.FrontierRequest, beside=requests.Alternatives)
+    settings = _fields_given(asked, requests.FrontierRequest, beside=requests.Alternatives)
     if asked.suppression is not None:
         settings["suppression"] = read_numbers("suppression", asked.suppression)
     wanted = read_alternatives(asked.model_dump(), population=_people(loaded, population))
@@ -315,7 +317,7 @@ def compare(
     table = loaded.table(now)  # a process that has to read it holds no release of it
     held, release = loaded.release or (None, None)
     there = release if held == made else made / "release.parquet"
-    found = compare(table, there, **_given(asked, requests.CompareRequest))
+    found = compare(table, there, **_fields_given(asked, requests.CompareRequest))
     return write_result("compare", found, found.to_dict(), folder)
 
 
@@ -330,7 +332,7 @@ def query(
     from halfmask.query.parse import parse
     from halfmask.query.run import Session
 
-    noise = _given(asked, requests.NoiseRequest)
+    noise = _fields_given(asked, requests.NoiseRequest)
     with Session(loaded.table(now)) as session:
         if parse(asked.sql, noisy=asked.epsilon is not None).noisy:
             return noisy_answer(session, asked, noise, folder, ledgers)
@@ -350,7 +352,7 @@ def synthesize(
     from halfmask.dp.conditions import read_conditions
     from halfmask.synthesize.run import synthesize
 
-    options = _given(asked, requests.SynthesizeRequest)
+    options = _fields_given(asked, requests.SynthesizeRequest)
     if isinstance(asked.given, list):
         options["given"] = read_conditions(asked.given)
     method = options.pop("method", "auto" if asked.epsilon is not None else "cocluster")
@@ -365,7 +367,7 @@ def synthesize(
     return write_result("synthesize", release, release.to_dict(), folder)
 
 
-def _given(
+def _fields_given(
     asked: requests.PageRequest,
     kind: type[requests.PageRequest],
     *,

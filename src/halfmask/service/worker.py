@@ -101,13 +101,13 @@ class Worker:
         self._pipe, theirs = spawn.Pipe()
         target, given = work, (theirs, self._home)
         self._process = spawn.Process(target=target, args=given, name="halfmask", daemon=True)
-        with _undisturbed():
+        with _ignore_interrupts():
             self._process.start()
         theirs.close()
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
+def _ignore_interrupts() -> Iterator[None]:
     """Let a new process not hear the Ctrl-C of a terminal before it can ignore it."""
     if not hasattr(signal, "pthread_sigmask"):
         yield

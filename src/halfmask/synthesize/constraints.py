@@ -129,9 +129,9 @@ class DrawLimits:
         short = rows - _rows(found)
         if not short:
             return found, 0.0
-        return self._filled(found, draw(short, random), random), short / rows
+        return self._fill(found, draw(short, random), random), short / rows
 
-    def _filled(self, found: Codes, rest: Codes, random: np.random.Generator) -> Codes:
+    def _fill(self, found: Codes, rest: Codes, random: np.random.Generator) -> Codes:
         """The rows that were right, and as many more: right ones again, or the possible row."""
         short = _rows(rest)
         if _rows(found):

@@ -124,8 +124,8 @@ def learn_and_draw(
     paid = PaidViews(views)
     try:
         model = learn(paid, **options)
-        codes, short = _drawn(model, rows_of(float(model.rows)), random, views.sizes, limits)
-        return codes, _told(short)
+        codes, short = _draw_codes(model, rows_of(float(model.rows)), random, views.sizes, limits)
+        return codes, _short_note(short)
     except (InputError, InternalError, BudgetExceededError):
         raise  # what is public is wrong, or the views refuse
     except _FORESEEN:
@@ -142,8 +142,8 @@ def learn_and_draw(
     alone = _IndependentColumns(
         {n: np.ones(s) if (t := columns[n]) is None else t for n, s in views.sizes.items()}
     )
-    codes, short = _drawn(alone, count, random, views.sizes, limits)
-    return codes, (note, *_told(short))
+    codes, short = _draw_codes(alone, count, random, views.sizes, limits)
+    return codes, (note, *_short_note(short))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,7 +159,7 @@ class _IndependentColumns:
         }
 
 
-def _drawn(
+def _draw_codes(
     model: Any,
     rows: int,
     random: np.random.Generator,
@@ -185,7 +185,7 @@ def _drawn(
     return limits.draw(draw, rows, random)
 
 
-def _told(short: float) -> tuple[str, ...]:
+def _short_note(short: float) -> tuple[str, ...]:
     return (SHORT,) if short else ()
 
 

@@ -150,7 +150,7 @@ class Beliefs:
         place = self.tree.holder(columns)
         if place is not None:
             return sum_to(self.tables[place], self.tree.cliques[place], columns)
-        return self._joined(columns)
+        return self._join(columns)
 
     def extended(self, groups: Sequence[Sequence[str]]) -> Beliefs:
         """The same distribution on a tree that also holds each of ``groups``."""
@@ -212,7 +212,7 @@ class Beliefs:
         self.tables[target] *= align_axes(ratio, shared, self.tree.cliques[target])
         self.separators[edge] = new
 
-    def _joined(self, columns: Sequence[str]) -> Floats:
+    def _join(self, columns: Sequence[str]) -> Floats:
         """The table over columns of different cliques: pass messages that keep them open."""
         wanted = set(columns)
         held: list[tuple[Floats, tuple[str, ...]]] = list(

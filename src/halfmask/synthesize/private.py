@@ -171,7 +171,7 @@ def synthesize_privately(
     )
     return seal(
         NoiseCandidate(
-            _decoded(plan, codes, random),
+            _decode(plan, codes, random),
             allowance.receipt(),
             plan.sizes,
             plan.chosen,
@@ -336,7 +336,7 @@ def _paid_views(plan: SynthesisPlan) -> tuple[SynthesisPlan, NoisyViews, float, 
     return plan, views.within(allowance.remaining), kept, allowance
 
 
-def _decoded(
+def _decode(
     plan: SynthesisPlan, codes: dict[str, NDArray[np.int64]], random: np.random.Generator
 ) -> pa.Table:
     """Public codes as values, wide rows taken apart again."""

@@ -82,7 +82,7 @@ class SharedCombinations:
         """(rows, columns) in how many combinations that too few hold each part stands."""
         out = np.zeros(rows.shape, np.int32)
         for places, shared in zip(self.sets, self.shared, strict=True):
-            bad = np.flatnonzero(~_held(rows, places, self.sizes, shared))
+            bad = np.flatnonzero(~_is_shared(rows, places, self.sizes, shared))
             for place in places:
                 out[bad, place] += 1
         return out
@@ -92,11 +92,11 @@ class SharedCombinations:
         out = np.zeros(len(rows), np.int32)
         for places, shared in zip(self.sets, self.shared, strict=True):
             if place in places:
-                out += ~_held(rows, places, self.sizes, shared)
+                out += ~_is_shared(rows, places, self.sizes, shared)
         return out
 
 
-def _held(
+def _is_shared(
     rows: NDArray[np.int32],
     places: tuple[int, ...],
     sizes: tuple[int, ...],

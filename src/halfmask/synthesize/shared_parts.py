@@ -118,7 +118,7 @@ class SharedColumnParts:
             first, last, power = self.span[element].T
             numbers = np.clip(first + (last - first) * share**power, low, high)
             numbers = self.rounding.apply(numbers, low, high, random)
-            new = _typed(np.where(exact, 0.0, numbers), values.type)
+            new = _as_type(np.where(exact, 0.0, numbers), values.type)
             found = pc.if_else(pa.array(exact), found, new)
         was = table.given.get(self.column.name)
         categories = was is not None and pa.types.is_dictionary(was.type)
@@ -449,7 +449,7 @@ def _clock(kind: pa.DataType) -> list[float]:
     return [*fine, *(s * second for s in steps)]
 
 
-def _typed(numbers: Floats, kind: pa.DataType) -> pa.Array:
+def _as_type(numbers: Floats, kind: pa.DataType) -> pa.Array:
     """Numbers as values of a type; whole ones where the type is."""
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return pa.array(numbers).cast(kind, safe=False)

@@ -193,7 +193,7 @@ def audit_table(
     _require_audit(published, threshold, protection)
     read = [_read(one, by, value, total) for one in published]
     grid = CellGrid(_axes(read, _parts(parts, published), total))
-    values, shown = _merged(read, grid, total)
+    values, shown = _merge_tables(read, grid, total)
     least = _least_figure(published, values, least)
     known = values[np.isfinite(values)]
     counts = bool((known == np.round(known)).all()) if whole is None else whole
@@ -218,7 +218,7 @@ def audit_table(
             bool(sure),
         )
         for cell, seen, a, b, sure in zip(
-            _named(grid, found.cells),
+            _name_cells(grid, found.cells),
             shown[found.cells],
             found.low,
             found.high,
@@ -229,7 +229,7 @@ def audit_table(
     small: tuple[Mapping[str, str], ...] = ()
     if threshold is not None and counts:
         few = np.flatnonzero(shown & (values > 0) & (values < threshold))
-        small = tuple(_named(grid, few))
+        small = tuple(_name_cells(grid, few))
     withheld = int((shown & np.isnan(values)).sum())
     return TableAudit(grid.size, withheld, small, intervals, len(published))
 
@@ -280,7 +280,7 @@ def _all_shown(release: TableRelease) -> bool:
     return counts and release.statement["empty_cells"] == "published"
 
 
-def _named(grid: CellGrid, cells: NDArray[np.int64]) -> list[dict[str, str]]:
+def _name_cells(grid: CellGrid, cells: NDArray[np.int64]) -> list[dict[str, str]]:
     columns = {name: labels.to_pylist() for name, labels in grid.named(cells).items()}
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
@@ -456,7 +456,9 @@ def _axes(read: list[_Read], parts: dict[str, dict[str, Any]], total: str) -> tu
     return tuple(found)
 
 
-def _merged(read: list[_Read], grid: CellGrid, total: str) -> tuple[Numbers, NDArray[np.bool_]]:
+def _merge_tables(
+    read: list[_Read], grid: CellGrid, total: str
+) -> tuple[Numbers, NDArray[np.bool_]]:
     """The figures of all tables as one, and which cells any of them has a line for."""
     values = np.full(grid.size, np.nan)
     shown = np.zeros(grid.size, dtype=bool)

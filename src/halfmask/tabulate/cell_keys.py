@@ -93,12 +93,12 @@ def _most_even(points: Numbers, allowed: NDArray[np.bool_], variance: float) -> 
     low, high = np.full(len(allowed), -60.0 / points.max() ** 2), np.full(len(allowed), 60.0)
     for _ in range(60):
         middle = (low + high) / 2
-        wide = _tilted(points, allowed, middle) @ points**2 > wanted
+        wide = _tilt(points, allowed, middle) @ points**2 > wanted
         low, high = np.where(wide, middle, low), np.where(wide, high, middle)
-    return _tilted(points, allowed, (low + high) / 2)
+    return _tilt(points, allowed, (low + high) / 2)
 
 
-def _tilted(points: Numbers, allowed: NDArray[np.bool_], curvature: Numbers) -> Numbers:
+def _tilt(points: Numbers, allowed: NDArray[np.bool_], curvature: Numbers) -> Numbers:
     """Per line, chances proportional to exp(tilt x - curvature x**2) whose mean is 0."""
     low, high = np.full(len(allowed), -80.0), np.full(len(allowed), 80.0)
     bent = np.where(allowed, -curvature[:, None] * points**2, -np.inf)

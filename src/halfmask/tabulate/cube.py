@@ -141,14 +141,14 @@ def _ladder(table: Table, name: str, asked: object, *, margins: bool) -> Ladder:
     if margins:
         maps.append(np.zeros(len(hierarchy.maps[0]), np.int64))
         texts.append([TOTAL])
-    return _stacked(name, maps, texts, chosen[0])
+    return _stack_levels(name, maps, texts, chosen[0])
 
 
 def _label(value: object) -> str:
     return MISSING if value is None else canonical(value)
 
 
-def _stacked(name: str, maps: list[Counts], texts: list[list[str]], leaf: int) -> Ladder:
+def _stack_levels(name: str, maps: list[Counts], texts: list[list[str]], leaf: int) -> Ladder:
     """One axis of all levels; a category that only repeats a finer one is the same."""
     labels: list[str] = []
     sums: list[tuple[int, tuple[int, ...]]] = []

@@ -66,7 +66,7 @@ class AxisMoves:
             if len(pairs) > _CHOICES:
                 picked = random.choice(len(pairs), _CHOICES, replace=False)
                 pairs = [pairs[i] for i in sorted(picked.tolist())]
-            self._known[node] = _padded([self._one(gain, loss) for gain, loss in pairs])
+            self._known[node] = _pad([self._one(gain, loss) for gain, loss in pairs])
         return self._known[node]
 
     def _one(self, gain: int, loss: int | None) -> dict[int, int]:
@@ -75,7 +75,7 @@ class AxisMoves:
         return {**dict.fromkeys(rise - fall, 1), **dict.fromkeys(fall - rise, -1)}
 
 
-def _padded(moves: list[dict[int, int]]) -> tuple[Cells, Cells]:
+def _pad(moves: list[dict[int, int]]) -> tuple[Cells, Cells]:
     width = max(len(move) for move in moves)
     nodes = np.full((len(moves), width), -1, dtype=np.int64)
     signs = np.zeros((len(moves), width), dtype=np.int64)

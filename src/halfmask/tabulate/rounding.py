@@ -83,9 +83,7 @@ def _solve(
     extra = np.flatnonzero(~loose & (values > 0)) if not restricted else np.zeros(0, np.int64)
     relations = grid.relations
     constraints = [
-        LinearConstraint(
-            _widened(relations, len(extra)), -(relations @ floor), -(relations @ floor)
-        )
+        LinearConstraint(_widen(relations, len(extra)), -(relations @ floor), -(relations @ floor))
     ]
     if len(extra):
         constraints += _absolute(grid.size, extra)
@@ -110,7 +108,7 @@ def _solve(
     return found
 
 
-def _widened(relations: object, more: int) -> object:
+def _widen(relations: object, more: int) -> object:
     from scipy.sparse import csr_array, hstack
 
     if not more:

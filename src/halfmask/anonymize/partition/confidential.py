@@ -48,7 +48,7 @@ def divide_blindly(table: Table, models: Sequence[Model], options: Mapping[str, 
         InputError: another promise would have to look at sensitive values.
         UnsatisfiableError: all rows in one class break a promise.
     """
-    m, column = _promised(models)
+    m, column = _promise_of(models)
     unknown = [name for name in options if name not in OPTIONS]
     if unknown:
         raise ParameterError(unknown[0], options[unknown[0]], f"only {', '.join(OPTIONS)}")
@@ -96,7 +96,7 @@ def divide_blindly(table: Table, models: Sequence[Model], options: Mapping[str, 
     )
 
 
-def _promised(models: Sequence[Model]) -> tuple[int, str]:
+def _promise_of(models: Sequence[Model]) -> tuple[int, str]:
     """The m and the column of the promise; others beside it may only ask for numbers of rows."""
     ours = [one for one in models if one.blind]
     if len(ours) != 1:

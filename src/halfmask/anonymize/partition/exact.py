@@ -77,13 +77,13 @@ def find_optimum(task: PartitionTask) -> Division:
             linked, "a column", f"none above {largest} rows; block= sets how many are tried at once"
         )
     if metric == "split" or len(task) <= largest:
-        return _proven(task, optimum(task, metric, deadline), metric)
+        return _division_of(task, optimum(task, metric, deadline), metric)
     ids = divide_personal(_with_half(task)).ids
     # Blocks of the second round lie across the borders of the first.
     for share, first in ((0.5, largest), (1.0, largest // 2)):
         until = time.monotonic() + share * (deadline - time.monotonic())
         blocks = _blocks(task, ids, largest, first)
-        ids = _improved(task, ids, blocks, metric, until)
+        ids = _improve_blocks(task, ids, blocks, metric, until)
     note = (
         f"The table was cut into {len(blocks)} blocks of near classes; each block is optimal by "
         "itself or the best found in its time, the whole need not be."
@@ -118,7 +118,7 @@ def _blocks(
     return [np.asarray(one) for one in np.split(order, ends[:-1])]
 
 
-def _improved(
+def _improve_blocks(
     task: PartitionTask,
     ids: NDArray[np.int64],
     blocks: list[NDArray[np.int64]],
@@ -149,18 +149,18 @@ def optimum(
         return largest_split(instance_of(task, deadline), int(task.options.get("classes", 2)))
     instance = instance_of(task, deadline)
     if task.options.get("cannot_link") is None:
-        return _found(instance, _searched(task, instance, metric, known))
+        return _whole_classes(instance, _search(task, instance, metric, known))
     # Most divisions keep rows apart for a reader too, and are found sooner where all others count.
     half = deadline - max(deadline - time.monotonic(), 0.0) / 2
-    first = _searched(task, replace(instance, deadline=half), metric, known)
+    first = _search(task, replace(instance, deadline=half), metric, known)
     some = first.value < instance.dearest
     if not some and first.bound >= instance.dearest:
-        return _found(instance, first)
+        return _whole_classes(instance, first)
     published = PublishedClasses.of(task)
     if some and published.alike(first.ids) is None:
-        return first if first.gap == 0.0 else _searched(task, instance, metric, first.ids)
+        return first if first.gap == 0.0 else _search(task, instance, metric, first.ids)
     instance = replace(instance, published=published, rules=_beyond_rows(instance.rules))
-    seen = _found(instance, _searched(task, instance, metric, None))
+    seen = _whole_classes(instance, _search(task, instance, metric, None))
     return replace(seen, bound=max(seen.bound, first.bound)) if some else seen
 
 
@@ -181,7 +181,7 @@ def _beyond_rows(rules: Rules) -> Rules:
     return rules._replace(demands=anything)
 
 
-def _searched(
+def _search(
     task: PartitionTask, instance: Instance, metric: str, known: NDArray[np.int64] | None
 ) -> Optimum:
     from halfmask.kernels.partition import pricing
@@ -205,7 +205,7 @@ def _searched(
     return smallest_sum(instance, {"dbil": pricing.DBIL, "wcsd": pricing.WCSD}[metric], starts)
 
 
-def _found(instance: Instance, best: Optimum) -> Optimum:
+def _whole_classes(instance: Instance, best: Optimum) -> Optimum:
     """The same, where it gives every row a class.
 
     Raises:
@@ -301,7 +301,7 @@ def _starts(task: PartitionTask) -> list[NDArray[np.int64]]:
     return [start(task).ids for start in (divide_personal, divide_k_member, divide_mondrian)]
 
 
-def _proven(task: PartitionTask, found: Optimum, metric: str) -> Division:
+def _division_of(task: PartitionTask, found: Optimum, metric: str) -> Division:
     ids = repair(task, number_classes(found.ids))
     if not np.array_equal(ids, number_classes(found.ids)):  # a model that searches see in part
         found = _measured_again(task, ids, metric, found.bound)

@@ -160,7 +160,7 @@ def linked_division(instance: Instance, seed: int | None) -> Ints | None:
     random = np.random.default_rng(seed)
     until = time.monotonic() + min(_SHARE * instance.left, 15.0)
     for tries in range(_TRIES):
-        found = _built(instance, random)
+        found = _build_classes(instance, random)
         if found is not None and instance.published is not None:
             found = _told_apart(instance, instance.published, found)
         if found is not None:
@@ -170,7 +170,7 @@ def linked_division(instance: Instance, seed: int | None) -> Ints | None:
     return None
 
 
-def _built(instance: Instance, random: np.random.Generator) -> Ints | None:
+def _build_classes(instance: Instance, random: np.random.Generator) -> Ints | None:
     """Build classes of the hardest units first; then put what is left where it does no harm."""
     bond = instance.rules.bond
     units = [np.flatnonzero(bond == one) for one in range(len(instance.rules.bonds))]

@@ -156,7 +156,7 @@ def by_labels(task: PartitionTask) -> bool:
     return str(task.options.get("metric", METRIC)) == LABELS
 
 
-def _ended(task: PartitionTask, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+def _finish(task: PartitionTask, ids: NDArray[np.int64]) -> NDArray[np.int64]:
     """The classes, improved by what their labels lose where that is asked for."""
     if not by_labels(task):
         return ids
@@ -201,7 +201,7 @@ def divide_mondrian(task: PartitionTask) -> Division:
     from halfmask.kernels.partition import construction
 
     if by_labels(task) and task.options.get("cut", "labels") == "labels":
-        return Division(_ended(task, repair(task, cut_by_labels(task, widths_of(task)))))
+        return Division(_finish(task, repair(task, cut_by_labels(task, widths_of(task)))))
     whole = task.options.get("cut", "sides") == "whole"
     order, starts = construction.cut(task.space.points, task.space.places, task.demands, 0, whole)
     ids = np.empty(len(task), dtype=np.int64)
@@ -216,7 +216,7 @@ def divide_mdav(task: PartitionTask) -> Division:
     microaggregation", 2005; adapted to a demand per person as in Michel, 2019, section 5.4.2.
     """
     ids, notes = blockwise(task, _mdav)
-    return Division(_ended(task, repair(task, ids)), notes=notes)
+    return Division(_finish(task, repair(task, ids)), notes=notes)
 
 
 def _mdav(task: PartitionTask) -> NDArray[np.int64]:
@@ -240,7 +240,7 @@ def divide_k_member(task: PartitionTask) -> Division:
     2007; adapted to a demand per person as in Michel, 2019, sections 5.4.2 and 5.4.3.
     """
     ids, notes = blockwise(task, _k_member)
-    return Division(_ended(task, repair(task, ids)), notes=notes)
+    return Division(_finish(task, repair(task, ids)), notes=notes)
 
 
 def _k_member(task: PartitionTask) -> NDArray[np.int64]:

@@ -298,7 +298,7 @@ def _generate(
         if solved is None:
             return bound, prices
         relaxed, prices = solved
-        (rows, starts, costs, lowest, whole), bar = _priced(instance, kind, prices, bar)
+        (rows, starts, costs, lowest, whole), bar = _price_classes(instance, kind, prices, bar)
         if whole:  # no more than ``limit`` classes can each lower the bound by ``lowest``
             bound = max(bound, relaxed + limit * min(lowest, 0.0))
         if columns.add(rows, starts, costs) == 0 or instance.over:
@@ -307,7 +307,7 @@ def _generate(
             bar = min(bar, lowest / 2)
 
 
-def _priced(
+def _price_classes(
     instance: Instance, kind: int, prices: NDArray[np.float64], bar: float
 ) -> tuple[tuple[Any, Any, Any, Any, Any], float]:
     """Classes that cost less than their prices by more than the bar; it falls until there are some.
@@ -413,7 +413,7 @@ def largest_split(instance: Instance, least: int = 2) -> Optimum:
     while low < high:  # finer components can only be grouped in more ways
         middle = (low + high) // 2
         split = float(weights[len(weights) - 1 - middle])
-        grouped = _grouped(instance, _components(n, edges, split), least)
+        grouped = _group_components(instance, _components(n, edges, split), least)
         if grouped is None:
             low = middle + 1
         else:
@@ -437,7 +437,7 @@ def _components(n: int, edges: list[tuple[float, int, int]], split: float) -> ND
     return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
 
 
-def _grouped(
+def _group_components(
     instance: Instance, components: NDArray[np.int64], least: int
 ) -> NDArray[np.int64] | None:
     """Components grouped into as many valid classes as possible, if that is at least ``least``."""
@@ -537,7 +537,7 @@ def _under(
         ids = _greedy(close, instance.k, rng)
         if ids is not None:
             return ids, False
-    return _covered(instance, limit)
+    return _cover_rows(instance, limit)
 
 
 def _greedy(
@@ -572,7 +572,7 @@ def _greedy(
     return ids
 
 
-def _covered(instance: Instance, limit: float) -> tuple[NDArray[np.int64] | None, bool]:
+def _cover_rows(instance: Instance, limit: float) -> tuple[NDArray[np.int64] | None, bool]:
     """Cover the rows by classes under ``limit``; a linear program may prove that none do."""
     from halfmask.kernels.partition import pricing
 

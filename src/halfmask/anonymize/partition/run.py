@@ -90,7 +90,7 @@ def divide_rows(table: Table, models: Sequence[Model], settings: Settings) -> Ca
 
     Whom nobody can serve is not among them any more where that is wanted (``on_infeasible``).
     """
-    options = _checked(settings)
+    options = _check_settings(settings)
     deadline = None if settings.time_limit is None else time.monotonic() + settings.time_limit
     task = task_of(
         table,
@@ -193,7 +193,7 @@ def division_loss(task: PartitionTask, ids: NDArray[np.int64]) -> float:
     return diameter_loss(task.space, ids, ones(len(ids)))
 
 
-def _compared(task: PartitionTask, division: Division) -> float:
+def _score(task: PartitionTask, division: Division) -> float:
     return _value(task, division, *_label(task, division.ids))
 
 
@@ -205,13 +205,13 @@ def _divide(
     if fallback != "uniform" or (task.demands.k == task.demands.k.max(initial=1)).all():
         return division, division.notes
     uniform = divide(task.uniform())
-    if _compared(task, uniform) < _compared(task, division):
+    if _score(task, uniform) < _score(task, division):
         note = "One k for everybody, the highest demand, lost less and was taken."
         return uniform, (*uniform.notes, note)
     return division, division.notes
 
 
-def _checked(settings: Settings) -> dict[str, Any]:
+def _check_settings(settings: Settings) -> dict[str, Any]:
     if settings.method not in DIVISIONS:
         raise ParameterError("method", settings.method, "one of " + ", ".join(DIVISIONS))
     method = DIVISIONS[settings.method]

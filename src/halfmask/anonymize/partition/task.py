@@ -107,7 +107,7 @@ def row_demands(table: Table, models: Sequence[Model]) -> Demands:
     for demand in stated:
         k = np.maximum(k, demand.rows)
     of_columns = [demand for demand in stated if demand.column is not None]
-    codes = [_counted(table, demand) for demand in of_columns]
+    codes = [_value_codes(table, demand) for demand in of_columns]
     domain = max((int(one.max(initial=0)) + 1 for one in codes), default=1)
     shares = np.zeros((len(codes), domain))
     for s, one in enumerate(codes):
@@ -123,7 +123,7 @@ def row_demands(table: Table, models: Sequence[Model]) -> Demands:
     )
 
 
-def _counted(table: Table, demand: KernelDemand) -> NDArray[np.int32]:
+def _value_codes(table: Table, demand: KernelDemand) -> NDArray[np.int32]:
     """The codes of the column that a demand speaks of; -1 where a missing value does not count."""
     encoded = table.encode(str(demand.column))
     if demand.missing or not encoded.values.null_count:

@@ -58,7 +58,7 @@ class _Threshold(MaskStep):
 
     def apply(self, rows: Rows) -> Outcome:
         """Code the values beyond the threshold."""
-        return _coded(self, rows, sign=self.sign)
+        return _code(self, rows, sign=self.sign)
 
 
 @register_mask
@@ -102,7 +102,7 @@ class BottomCode(_Threshold):
     )
 
 
-def _coded(mask: _Threshold, rows: Rows, *, sign: float) -> Outcome:
+def _code(mask: _Threshold, rows: Rows, *, sign: float) -> Outcome:
     declared = rows.table.schema.columns.get(mask.column)
     if declared is not None and declared.order is not None:
         return _coded_in_order(mask, rows, declared.order, up=sign > 0)
@@ -128,7 +128,7 @@ def _coded(mask: _Threshold, rows: Rows, *, sign: float) -> Outcome:
         }
         return Outcome({mask.column: numbers.back(out)}, facts=facts)
     if mask.replace == "missing":
-        blanked = _blanked(rows.table.arrow[mask.column], beyond)
+        blanked = _blank(rows.table.arrow[mask.column], beyond)
         return Outcome({mask.column: blanked}, facts={"coded": int(beyond.sum())})
     out[beyond] = sign * bound
     return Outcome({mask.column: numbers.back(out)}, facts={"coded": int(beyond.sum())})
@@ -170,13 +170,13 @@ def _coded_in_order(mask: _Threshold, rows: Rows, order: Sequence[object], *, up
     beyond = there & (ranks > bound)
     values = rows.table.arrow[mask.column]
     if mask.replace == "missing":
-        return Outcome({mask.column: _blanked(values, beyond)}, facts={"coded": int(beyond.sum())})
+        return Outcome({mask.column: _blank(values, beyond)}, facts={"coded": int(beyond.sum())})
     threshold = pa.scalar(canonical(order[int(sign * bound)])).cast(encoded.values.type)
     coded = pc.if_else(pa.array(beyond), threshold, _plain(values))
     return Outcome({mask.column: coded}, facts={"coded": int(beyond.sum())})
 
 
-def _blanked(values: pa.ChunkedArray, gone: NDArray[np.bool_]) -> pa.ChunkedArray:
+def _blank(values: pa.ChunkedArray, gone: NDArray[np.bool_]) -> pa.ChunkedArray:
     plain = _plain(values)
     return pc.if_else(pa.array(gone), pa.scalar(None, plain.type), plain)
 

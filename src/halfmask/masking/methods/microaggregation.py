@@ -104,7 +104,7 @@ class Microaggregate(MaskStep):
             people, own = np.unique(owner[members], return_inverse=True)
             if need[members].max(initial=0) > len(people):
                 continue
-            block = self._scaled(columns, members)
+            block = self._scale_columns(columns, members)
             wanted = _Wanted(need[members], own.reshape(-1).astype(np.int64), len(people))
             group[members] = self._groups(block, wanted, step) + count
             count = int(group.max()) + 1
@@ -120,7 +120,7 @@ class Microaggregate(MaskStep):
         out, facts = {}, {"groups": count, "smallest": int(np.bincount(group[group >= 0]).min())}
         lost = total = 0.0
         for one in columns:
-            shown_ = _aggregated(one.values, group, count, median=self.aggregate == "median")
+            shown_ = _aggregate(one.values, group, count, median=self.aggregate == "median")
             there = one.there & (group >= 0)
             values = np.where(there, shown_[np.maximum(group, 0)], 0.0)
             spread = float(np.var(one.values[there])) if there.any() else 0.0
@@ -132,7 +132,7 @@ class Microaggregate(MaskStep):
         share = lost / total if total else 0.0
         return Outcome(out, facts={**facts, "variance_lost": round(share, 6)}, notes=grouped.notes)
 
-    def _scaled(self, columns: list[Numbers], members: Ints) -> Floats:
+    def _scale_columns(self, columns: list[Numbers], members: Ints) -> Floats:
         """The columns that these rows have, each with variance 1."""
         block = []
         for one in columns:
@@ -231,7 +231,7 @@ def _patterns(columns: list[Numbers]) -> list[Ints]:
     return [part for part in np.split(order, cuts) if len(part) and key[part[0]]]
 
 
-def _aggregated(values: Floats, group: Ints, count: int, *, median: bool) -> Floats:
+def _aggregate(values: Floats, group: Ints, count: int, *, median: bool) -> Floats:
     """Per group, the mean or the (lower) median; NaN where a column is missing in it."""
     inside = group >= 0
     if not median:
@@ -283,9 +283,9 @@ def _space(block: Floats, need: Ints, gamma: float, method: str) -> Ints:
     first = 0
     for part in _blocks(block, np.arange(len(block)), size, most):
         first = mdav_groups(block, need, part, gamma, group, first)
-    group = _merged(block, need, group)
+    group = _merge_small(block, need, group)
     if method == "best" and need.min() == most:
-        group = _improved(block, most, group)
+        group = _improve(block, most, group)
     return group
 
 
@@ -305,7 +305,7 @@ def _blocks(block: Floats, rows: Ints, size: int, need: int) -> list[Ints]:
     return out
 
 
-def _merged(block: Floats, need: Ints, group: Ints) -> Ints:
+def _merge_small(block: Floats, need: Ints, group: Ints) -> Ints:
     """Groups that hold too few for somebody in them, put to the nearest others."""
     while True:
         _, group = np.unique(group, return_inverse=True)
@@ -323,7 +323,7 @@ def _merged(block: Floats, need: Ints, group: Ints) -> Ints:
         group[group == worst] = int(np.argmin(apart))
 
 
-def _improved(block: Floats, k: int, group: Ints) -> Ints:
+def _improve(block: Floats, k: int, group: Ints) -> Ints:
     """Moves and swaps between near groups while they lose less."""
     from scipy.spatial import cKDTree
 

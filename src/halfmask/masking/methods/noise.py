@@ -80,16 +80,16 @@ class Noise(MaskStep):
         """Add the noise."""
         numbers = [numbers_in(rows.table, name) for name in self.columns]
         if self.kind == "correlated":
-            moved = _correlated(numbers, float(self.level), rows.random)
+            moved = _correlated_noise(numbers, float(self.level), rows.random)
         else:
-            moved = [self._moved(one, rows.random) for one in numbers]
+            moved = [self._add_noise(one, rows.random) for one in numbers]
         out = {}
         for one, values in zip(numbers, moved, strict=True):
             kept = _with_moments(one, values) if self.keep == "moments" else values
             out[one.name] = one.back(kept)
         return Outcome(out)
 
-    def _moved(self, numbers: Numbers, random: np.random.Generator) -> Floats:
+    def _add_noise(self, numbers: Numbers, random: np.random.Generator) -> Floats:
         values, level = numbers.values, float(self.level)
         drawn = random.standard_normal(len(values))
         if self.kind == "multiplicative":
@@ -119,7 +119,9 @@ def _far_out(numbers: Numbers) -> NDArray[np.bool_]:
     return found
 
 
-def _correlated(numbers: list[Numbers], level: float, random: np.random.Generator) -> list[Floats]:
+def _correlated_noise(
+    numbers: list[Numbers], level: float, random: np.random.Generator
+) -> list[Floats]:
     """Noise with the covariance of the columns, from the rows that have them all."""
     every = np.logical_and.reduce([one.there for one in numbers])
     block = np.array([one.values[every] for one in numbers])
@@ -196,7 +198,7 @@ class DateShift(MaskStep):
                 people += len(nobodys)
             drawn = rows.random.integers(0, 2 * self.days, people)
         else:
-            drawn = self._keyed(rows, people)
+            drawn = self._keyed_days(rows, people)
         # Never 0 days: no date stays what it was.
         moves = np.where(drawn < self.days, drawn - self.days, drawn - self.days + 1)[owner]
         out = {}
@@ -205,7 +207,7 @@ class DateShift(MaskStep):
             out[name] = numbers.back(numbers.values + moves * float(_day(numbers.kind)))
         return Outcome(out)
 
-    def _keyed(self, rows: Rows, people: int) -> NDArray[np.int64]:
+    def _keyed_days(self, rows: Rows, people: int) -> NDArray[np.int64]:
         person = rows.table.schema.person
         assert person is not None  # noqa: S101 - faults looked
         values = rows.table.encode(person).values

@@ -116,10 +116,10 @@ class Pram(MaskStep):
         chances = self._chances([*names, *more], np.append(counts, np.zeros(len(more))))
         there = encoded.codes < len(values)
         drawn = np.zeros(len(there), np.int64)
-        drawn[there] = _drawn(chances, encoded.codes[there].astype(np.int64), rows.random)
-        shown = pa.concat_arrays([_one_array(values), self._typed(more, values.type)])
+        drawn[there] = _draw(chances, encoded.codes[there].astype(np.int64), rows.random)
+        shown = pa.concat_arrays([_one_array(values), self._as_type(more, values.type)])
         changed = shown.take(pa.array(drawn, mask=~there))
-        return Outcome({self.column: changed}, told=self._told(chances))
+        return Outcome({self.column: changed}, told=self._matrix_facts(chances))
 
     def _unheld(self, names: list[str]) -> list[str]:
         """What a mapping names that no row holds; refusing it would tell that nobody does."""
@@ -128,7 +128,7 @@ class Pram(MaskStep):
         named = {*self.matrix, *(name for row in self.matrix.values() for name in row)}
         return sorted(named - set(names))
 
-    def _typed(self, names: list[str], kind: pa.DataType) -> pa.Array:
+    def _as_type(self, names: list[str], kind: pa.DataType) -> pa.Array:
         try:
             return pa.array(names, pa.string()).cast(kind)
         except pa.ArrowInvalid:
@@ -136,7 +136,7 @@ class Pram(MaskStep):
                 f"pram: the matrix names values that column '{self.column}' of {kind} cannot hold."
             ) from None
 
-    def _told(self, chances: Floats) -> dict[str, Any]:
+    def _matrix_facts(self, chances: Floats) -> dict[str, Any]:
         """The matrix, for whoever corrects counts; or why it does not leave."""
         if self.matrix is not None:
             return {"matrix": self.matrix, "words": f"The matrix is as stated. {_CORRECT}"}
@@ -160,7 +160,7 @@ class Pram(MaskStep):
         """The matrix over the values of the column."""
         size = len(values)
         if self.matrix is not None:
-            return _array(_ordered(self.matrix, values, self.column))
+            return _array(_order_matrix(self.matrix, values, self.column))
         if self.certainty is not None:
             found = optimal_matrix(counts, self.certainty, invariant=self._is_invariant)
             if found is None:
@@ -421,7 +421,7 @@ def _surest(chances: Floats, share: Floats) -> float:
     return float((flow[:, arrives > 0] / arrives[arrives > 0]).max(initial=0.0))
 
 
-def _drawn(
+def _draw(
     chances: Floats, codes: NDArray[np.int64], random: np.random.Generator
 ) -> NDArray[np.int64]:
     """One value for each, by the row of the matrix that its own has."""
@@ -473,7 +473,7 @@ def _require_stochastic(chances: Floats) -> None:
         )
 
 
-def _ordered(matrix: Any, values: Sequence[str], column: str) -> Any:
+def _order_matrix(matrix: Any, values: Sequence[str], column: str) -> Any:
     """A matrix in the order of the column's values."""
     if isinstance(matrix, dict):
         absent = sum(name not in matrix for name in values)

@@ -149,7 +149,7 @@ class Massc(MaskStep):
         kept = np.flatnonzero(chosen[owner])
         if not len(kept):
             raise PrivacyError("massc: nobody would leave: sample a larger share.")
-        weights = self._calibrated(rows, weight[owner], kept)
+        weights = self._calibrate(rows, weight[owner], kept)
         new[self.weight] = pa.array(weights)
         facts = {
             "strata": np.bincount(stratum, minlength=3).tolist(),
@@ -176,7 +176,7 @@ class Massc(MaskStep):
                 taken[wanted] = rows.random.choice(members, len(wanted))
         return taken
 
-    def _calibrated(
+    def _calibrate(
         self, rows: Rows, weight: NDArray[np.float64], kept: Ints
     ) -> NDArray[np.float64]:
         """Weights under which the classes of ``calibrate`` have the people they had."""

@@ -101,7 +101,7 @@ class LocalSuppression(MaskStep):
         alone = people == len(rows)
         cost = _costs(names, self.importance)
         task = SuppressionTask(codes, empty, None if alone else owner, self.k, cost, rows.random)
-        blank, gap, bound = _solved(task, self.reading)
+        blank, gap, bound = _solve(task, self.reading)
         # A cell that was missing before shows nothing more or less.
         blank &= ~empty
         out = {
@@ -201,7 +201,7 @@ def _without(column: pa.ChunkedArray, gone: Bools) -> pa.ChunkedArray:
     return pc.if_else(pa.array(gone), pa.scalar(None, column.type), column)
 
 
-def _solved(task: SuppressionTask, reading: str) -> tuple[Bools, float | None, float | None]:
+def _solve(task: SuppressionTask, reading: str) -> tuple[Bools, float | None, float | None]:
     """The cells to blank, the proven gap, and the least total cost that is possible."""
     ids = _Ids(task)
     short = np.flatnonzero(ids.people(None, 0) < task.k)
@@ -435,8 +435,8 @@ def _any(task: SuppressionTask, short: Ints) -> Bools | None:
     weight = np.concatenate([np.ones(len(short), np.int64), counts.astype(np.int64)])
     sizes = [int(task.codes[:, c].max()) + 1 for c in range(task.codes.shape[1])]
     sequence = np.argsort(-np.array(sizes), kind="stable")  # wide columns tell rows apart first
-    keys, fields = _packed(task.codes[chosen], sizes, sequence)
-    whole = _shown(task.empty[chosen], fields, sequence)
+    keys, fields = _pack(task.codes[chosen], sizes, sequence)
+    whole = _shown_bits(task.empty[chosen], fields, sequence)
     seen = whole.copy()
     matches = count_matches(keys, seen, weight, len(short))
     cost = task.cost[sequence]
@@ -451,7 +451,7 @@ def _any(task: SuppressionTask, short: Ints) -> Bools | None:
     return blank
 
 
-def _packed(
+def _pack(
     codes: Ints, sizes: list[int], sequence: Ints
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Codes in bit fields of as many words as they need, and the bits of each column."""
@@ -470,7 +470,7 @@ def _packed(
     return keys, fields
 
 
-def _shown(empty: Bools, fields: NDArray[np.uint64], sequence: Ints) -> NDArray[np.uint64]:
+def _shown_bits(empty: Bools, fields: NDArray[np.uint64], sequence: Ints) -> NDArray[np.uint64]:
     """Per row, the bits of the columns that it has."""
     seen = np.zeros((len(empty), fields.shape[1]), np.uint64)
     for place, c in enumerate(sequence):

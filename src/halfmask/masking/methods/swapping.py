@@ -21,6 +21,7 @@ from halfmask.masking.step import (
     MaskStep,
     MaskWords,
     Outcome,
+    known_columns,
     one_column,
     register_mask,
     some_columns,
@@ -70,9 +71,9 @@ class RankSwap(MaskStep):
 
     def apply(self, rows: Rows) -> Outcome:
         """Swap each column for itself."""
-        return Outcome({name: self._swapped(rows, name) for name in self.columns})
+        return Outcome({name: self._swap(rows, name) for name in self.columns})
 
-    def _swapped(self, rows: Rows, name: str) -> pa.ChunkedArray:
+    def _swap(self, rows: Rows, name: str) -> pa.ChunkedArray:
         from halfmask.kernels.masking.swapping import rank_partners, rank_partners_sampled
 
         encoded = rows.table.encode(name)
@@ -132,7 +133,7 @@ class RecordSwap(MaskStep):
         first[home[::-1]] = np.arange(len(rows) - 1, -1, -1)  # the first row of each household
         levels = _areas(rows, self.columns)
         risky = self._risky(rows, levels, home, households)
-        wanted, level = self._wanted(rows, risky, households)
+        wanted, level = self._moves_wanted(rows, risky, households)
         alike = self._alike(rows, home, households, first)
         # Alike households stand together, in random order: the next one is a random partner.
         order = np.lexsort((rows.random.random(households), alike))
@@ -192,7 +193,7 @@ class RecordSwap(MaskStep):
             found[np.unique(home[rare])] = depth
         return found
 
-    def _wanted(
+    def _moves_wanted(
         self, rows: Rows, risky: NDArray[np.int8], households: int
     ) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
         """Who must move, who shall, and how far."""
@@ -266,7 +267,9 @@ class Shuffle(MaskStep):
         """Deal the values out."""
         from scipy.special import ndtri
 
-        given = self._given(rows.table)
+        given = known_columns(self.given, self.columns, rows.table)
+        if self.given is None:  # ranks are made of numbers alone
+            given = tuple(name for name in given if is_number(rows.table.arrow[name].type))
         scores = np.array([_scores(rows, name, ndtri) for name in self.columns])
         known = np.array([_middle_scores(rows, name, ndtri) for name in given])
         drawn = _conditional(scores, known.reshape(len(given), len(rows)), rows.random)
@@ -279,16 +282,6 @@ class Shuffle(MaskStep):
             taken[target] = ranked
             out[name] = rows.table.arrow[name].take(pa.array(taken))
         return Outcome(out, facts={"given": list(given)})
-
-    def _given(self, table: Table) -> tuple[str, ...]:
-        if self.given is not None:
-            return tuple(name for name in self.given if name not in self.columns)
-        hidden = {*table.schema.private, *self.columns}
-        return tuple(
-            name
-            for name in table.arrow.column_names
-            if name not in hidden and is_number(table.arrow[name].type)
-        )
 
 
 def _scores(rows: Rows, name: str, ndtri: Any) -> Floats:

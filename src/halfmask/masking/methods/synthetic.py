@@ -29,6 +29,7 @@ from halfmask.masking.step import (
     MaskStep,
     MaskWords,
     Outcome,
+    known_columns,
     register_mask,
     some_columns,
     value_type,
@@ -109,7 +110,10 @@ class PartlySynthetic(MaskStep):
         """Draw the columns, all of them once per draw."""
         owner, people = rows.people()
         most = int(np.bincount(owner, minlength=people).max(initial=1))
-        known = {name: _read(rows.table, name) for name in self._given(rows.table)}
+        known = {
+            name: _read(rows.table, name)
+            for name in known_columns(self.given, self.columns, rows.table)
+        }
         drawn = [_Source(_read(rows.table, name), owner, self.k, name) for name in self.columns]
         models: list[_Drawing] = []
         for place, one in enumerate(drawn):
@@ -127,12 +131,6 @@ class PartlySynthetic(MaskStep):
             DrawClaim(name, copies_of(name, self.draws), self.k) for name in self.columns
         )
         return Outcome(out, claims=claims, facts={"leaves": [m.tree.leaves for m in models]})
-
-    def _given(self, table: Table) -> tuple[str, ...]:
-        if self.given is not None:
-            return tuple(name for name in self.given if name not in self.columns)
-        hidden = {*table.schema.private, *self.columns}
-        return tuple(name for name in table.arrow.column_names if name not in hidden)
 
 
 def copies_of(column: str, draws: int) -> tuple[str, ...]:
@@ -415,7 +413,7 @@ class Hybrid(MaskStep):
         block = np.array([np.where(one.there, one.values, 0.0) for one in grouped.columns]).T
         out: dict[str, Any] = {}
         for draw in range(self.draws):
-            made = _turned(block, grouped.group, rows.random)
+            made = _turn(block, grouped.group, rows.random)
             for place, one in enumerate(grouped.columns):
                 there = one.there & (grouped.group >= 0)
                 target = one.name if not draw else copies_of(one.name, self.draws)[draw - 1]
@@ -427,7 +425,7 @@ class Hybrid(MaskStep):
         return Outcome(out, claims=claims, facts=facts, notes=grouped.notes)
 
 
-def _turned(block: Floats, group: Ints, random: np.random.Generator) -> Floats:
+def _turn(block: Floats, group: Ints, random: np.random.Generator) -> Floats:
     """The rows of each group turned at random around their mean; groups of one size together."""
     out = block.copy()
     order = np.flatnonzero(group >= 0)
@@ -440,11 +438,11 @@ def _turned(block: Floats, group: Ints, random: np.random.Generator) -> Floats:
             members = order[part[:, None] + np.arange(size)]
             points = block[members]
             middle = points.mean(axis=1, keepdims=True)
-            out[members] = middle + _rotated(points - middle, random)
+            out[members] = middle + _rotate(points - middle, random)
     return out
 
 
-def _rotated(centered: Floats, random: np.random.Generator) -> Floats:
+def _rotate(centered: Floats, random: np.random.Generator) -> Floats:
     """Points with the same products of columns and column sums of 0, else at random."""
     groups, size, columns = centered.shape
     _, lengths, directions = np.linalg.svd(centered, full_matrices=False)

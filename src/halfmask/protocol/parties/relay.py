@@ -363,7 +363,7 @@ class Relay:
             return self._fetch(room, task, request)
         if isinstance(request, Deliver):
             return self._deliver(room, task, request, lease)
-        return self._refused(room, request, lease)
+        return self._take_refusal(room, request, lease)
 
     def _fetch(self, room: GroupQuery, task: MergeTask, request: Fetch) -> Reply:
         if task.kind == "fold":
@@ -396,7 +396,7 @@ class Relay:
         else:
             self.store.start(room.query, room.group, following, stages[following].tasks)
 
-    def _refused(self, room: GroupQuery, request: Refuse, lease: Lease) -> Reply:
+    def _take_refusal(self, room: GroupQuery, request: Refuse, lease: Lease) -> Reply:
         # Every cell would come to the same where the groups or the query are at fault.
         final = request.code in (RoomError.code, QueryError.code)
         if final or lease.attempts >= self.attempts:

@@ -193,7 +193,7 @@ def fold_task(
     found = layout.read(b"".join(record for record in admitted if record is not None))
     # A broken cell may not speak for several people either.
     found = found[layout.single(found)]
-    return _sealed(context, task, records.fold_contributions(layout, found, size - len(found)))
+    return _seal_frames(context, task, records.fold_contributions(layout, found, size - len(found)))
 
 
 def merge_task(context: TaskContext, task: MergeTask, frames: Sequence[bytes]) -> list[bytes]:
@@ -208,7 +208,7 @@ def merge_task(context: TaskContext, task: MergeTask, frames: Sequence[bytes]) -
             f"Two partitions do not fit into {terms.ram:,} bytes: merge by swap or network."
         )
     parts = [context.open(a, f) for a, f in zip(task.inputs, frames, strict=True)]
-    return _sealed(context, task, records.combine_records(layout, np.concatenate(parts)))
+    return _seal_frames(context, task, records.combine_records(layout, np.concatenate(parts)))
 
 
 def merge_swapped(context: TaskContext, task: MergeTask, spill: Spill) -> Iterator[bytes]:
@@ -277,7 +277,7 @@ def pieces(context: TaskContext, envelope: bytes) -> list[bytes]:
     return [envelope[i * PIECE : (i + 1) * PIECE] for i in range(count)]
 
 
-def _sealed(context: TaskContext, task: MergeTask, content: Records) -> list[bytes]:
+def _seal_frames(context: TaskContext, task: MergeTask, content: Records) -> list[bytes]:
     layout, size = context.cell_plan.layout, context.schedule.terms.frame
     try:
         cut = records.frames(layout, content, size, len(task.outputs))

@@ -458,12 +458,12 @@ def fold_contributions(layout: RecordLayout, contributions: Records, void: int =
 
 def combine_records(layout: RecordLayout, records: Records) -> Records:
     """Sort by key, merge equal keys, drop what is empty and husks."""
-    records = _sorted(records[~layout.hollow(records)])
+    records = _sort(records[~layout.hollow(records)])
     first = _first(records)
-    return records if first.all() else _merged(layout, records, first)
+    return records if first.all() else _merge(layout, records, first)
 
 
-def _sorted(records: Records) -> Records:
+def _sort(records: Records) -> Records:
     return records[np.argsort(records["key"], kind="stable")]
 
 
@@ -474,7 +474,7 @@ def _first(records: Records) -> NDArray[np.bool_]:
     return found
 
 
-def _merged(layout: RecordLayout, records: Records, first: NDArray[np.bool_]) -> Records:
+def _merge(layout: RecordLayout, records: Records, first: NDArray[np.bool_]) -> Records:
     """Sorted records, of which those with equal keys become one."""
     starts = np.flatnonzero(first)
     ids = np.cumsum(first) - 1
@@ -494,7 +494,7 @@ def _merged(layout: RecordLayout, records: Records, first: NDArray[np.bool_]) ->
     numbers = (np.cumsum(several) - 1)[ids[inside]]
     for j, cap in enumerate(layout.caps):
         sizes, values = records[f"t{j}_n"][inside], records[f"t{j}"][inside]
-        counts, united = _united(sizes, values, cap, numbers, int(several.sum()))
+        counts, united = _unite(sizes, values, cap, numbers, int(several.sum()))
         merged[f"t{j}_n"][several] = counts
         merged[f"t{j}"][several] = united
     return merged
@@ -517,12 +517,12 @@ def split_frames(layout: RecordLayout, left: Records, right: Records) -> tuple[R
 
     Husks stay where their keys are: a network of such steps sorts only what keeps its number.
     """
-    both = _sorted(np.concatenate((left, right)))
+    both = _sort(np.concatenate((left, right)))
     first = _first(both) | (layout.tags(both) == EMPTY)
     if not first.all():
         whole = np.zeros_like(both)
         whole["key"] = both["key"]
-        whole[first] = _merged(layout, both, first)
+        whole[first] = _merge(layout, both, first)
         both = whole
     return both[: len(left)], both[len(left) :]
 
@@ -578,7 +578,7 @@ def _merge_state(
         merged[f"s{i}"] = values[best]
 
 
-def _united(
+def _unite(
     sizes: NDArray[np.int64],
     values: NDArray[np.int64],
     cap: int,

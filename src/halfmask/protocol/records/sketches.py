@@ -53,7 +53,7 @@ def measure_records(
             histogram += 1
             continue
         sizes, tokens = records[f"t{sketch}_n"], records[f"t{sketch}"]
-        found = [_counted(sizes[owner == p], tokens[owner == p]) for p in wanted]
+        found = [_count(sizes[owner == p], tokens[owner == p]) for p in wanted]
         columns[f"m{j}"] = pa.array(found, pa.int64())
         sketch += 1
     return pa.table(columns)
@@ -78,7 +78,7 @@ def is_estimate(layout: RecordLayout, records: Records) -> bool:
     return any((records[f"t{j}_n"] >= SKETCH - 1).any() for j in range(first, len(layout.caps)))
 
 
-def _counted(sizes: NDArray[np.int64], tokens: NDArray[np.int64]) -> int:
+def _count(sizes: NDArray[np.int64], tokens: NDArray[np.int64]) -> int:
     kept = np.unique(tokens[np.arange(SKETCH) < sizes[:, None]])
     if len(kept) < SKETCH:
         return len(kept)

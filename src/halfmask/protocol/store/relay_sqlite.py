@@ -288,7 +288,7 @@ class RelayStore:
             f"INSERT OR {verb} INTO frames VALUES (?, ?, ?, ?)",  # noqa: S608 - two words
             name,
             group,
-            _packed(address),
+            _pack(address),
             frame,
         )
 
@@ -298,7 +298,7 @@ class RelayStore:
             "SELECT frame FROM frames WHERE query = ? AND grp = ? AND address = ?",
             name,
             group,
-            _packed(address),
+            _pack(address),
         ).fetchone()
         return None if row is None else row[0]
 
@@ -309,7 +309,7 @@ class RelayStore:
                 "SELECT 1 FROM frames WHERE query = ? AND grp = ? AND address = ?",
                 name,
                 group,
-                _packed(a),
+                _pack(a),
             ).fetchone()
             for a in addresses
         )
@@ -329,7 +329,7 @@ class RelayStore:
             raise PartyUnavailableError(f"The relay's store failed ({_word(error)}).") from None
 
 
-def _packed(address: Address) -> bytes:
+def _pack(address: Address) -> bytes:
     return struct.pack(">iIII", *address)
 
 

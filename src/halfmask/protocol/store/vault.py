@@ -100,7 +100,7 @@ class CellVault:
                 row = None
         if row is None:
             raise InputError(f"{self._path.name} is no cell.")
-        self._cipher = AESGCM(_stretched(key, row[0]))
+        self._cipher = AESGCM(_stretch_key(key, row[0]))
         found = self._get("format")
         if found == OLD:
             raise InputError(
@@ -135,7 +135,7 @@ class CellVault:
             with _opened(path) as db:
                 db.execute("CREATE TABLE things (name TEXT PRIMARY KEY, data BLOB) WITHOUT ROWID")
                 db.execute("INSERT INTO things VALUES ('salt', ?)", (salt,))
-                cipher = AESGCM(_stretched(key, salt))
+                cipher = AESGCM(_stretch_key(key, salt))
                 document = {"document": commons, "folder": str(folder or "")}
                 start = {
                     "format": FORMAT,
@@ -144,7 +144,7 @@ class CellVault:
                 }
                 for name, data in start.items():
                     db.execute(
-                        "INSERT INTO things VALUES (?, ?)", (name, _sealed(cipher, name, data))
+                        "INSERT INTO things VALUES (?, ?)", (name, _seal(cipher, name, data))
                     )
                 _seal_head(db, cipher)
         except BaseException:
@@ -253,7 +253,7 @@ class CellVault:
         with self._change() as db:
             db.execute(
                 "INSERT OR REPLACE INTO things VALUES (?, ?)",
-                (name, _sealed(self._cipher, name, data)),
+                (name, _seal(self._cipher, name, data)),
             )
 
     def _first(self, name: str, data: bytes) -> bytes:
@@ -261,7 +261,7 @@ class CellVault:
         with self._change() as db:
             db.execute(
                 "INSERT OR IGNORE INTO things VALUES (?, ?)",
-                (name, _sealed(self._cipher, name, data)),
+                (name, _seal(self._cipher, name, data)),
             )
         return self._need(name)
 
@@ -314,14 +314,14 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
         db.close()
 
 
-def _stretched(key: bytes | str, salt: bytes) -> bytes:
+def _stretch_key(key: bytes | str, salt: bytes) -> bytes:
     if isinstance(key, bytes):
         return hashlib.sha256(b"cell key" + salt + key).digest()
     return hashlib.scrypt(key.encode(), salt=salt, n=2**14, r=8, p=1, dklen=32)
 
 
 def _seal_head(db: sqlite3.Connection, cipher: AESGCM) -> None:
-    head = _sealed(cipher, "head", _digest(db))
+    head = _seal(cipher, "head", _digest(db))
     db.execute("INSERT OR REPLACE INTO things VALUES ('head', ?)", (head,))
 
 
@@ -335,7 +335,7 @@ def _digest(db: sqlite3.Connection) -> bytes:
     return found.digest()
 
 
-def _sealed(cipher: AESGCM, name: str, data: bytes) -> bytes:
+def _seal(cipher: AESGCM, name: str, data: bytes) -> bytes:
     nonce = os.urandom(NONCE)
     return nonce + cipher.encrypt(nonce, data, _SEAL + name.encode())
 

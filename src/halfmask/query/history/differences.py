@@ -89,7 +89,7 @@ def answer_atoms(
     for side in sides:
         width = len(side.profiles) + 1
         keys = atom * width + side.codes[used] + 1
-        atom, first, sizes = _numbered(keys, len(first) * width)
+        atom, first, sizes = _number_keys(keys, len(first) * width)
     small = _few(atom, who[used], sizes, k)
     if not small:
         return []  # nothing to isolate
@@ -107,7 +107,7 @@ def answer_atoms(
     return found
 
 
-def _numbered(
+def _number_keys(
     keys: NDArray[np.int64], bound: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Number equal keys: the numbers, where each is found first, and how often."""
@@ -260,11 +260,11 @@ def _space(part: list[Atom]) -> Matrix:
     for j, terms in enumerate((*map(dict, large), *small)):
         for row, factor in terms.items():
             matrix[at[row], j] = factor
-    reduced, pivots = _reduced(matrix)
+    reduced, pivots = _reduce(matrix)
     return reduced[[i for i, p in enumerate(pivots) if p >= len(large)]][:, len(large) :]
 
 
-def _reduced(matrix: Matrix) -> tuple[Matrix, list[int]]:
+def _reduce(matrix: Matrix) -> tuple[Matrix, list[int]]:
     """The reduced row echelon form modulo a large prime, and its pivot columns.
 
     A combination that vanishes over the fractions does so here too: nothing is overlooked.
@@ -293,8 +293,8 @@ def _is_in(known: list[Matrix], vector: Matrix) -> bool:
     """Whether a vector is a combination of known ones."""
     if not known:
         return False
-    _, before = _reduced(np.array(known))
-    _, after = _reduced(np.array([*known, vector]))
+    _, before = _reduce(np.array(known))
+    _, after = _reduce(np.array([*known, vector]))
     return len(before) == len(after)
 
 
@@ -332,7 +332,7 @@ class _Together:
             raise _TooLongError
         for zeros in combinations(range(atoms), dimension - 1):
             order = [*zeros, *(j for j in range(atoms) if j not in zeros)]
-            reduced, pivots = _reduced(space[:, order])
+            reduced, pivots = _reduce(space[:, order])
             for row, pivot in zip(reduced, pivots, strict=True):
                 if pivot >= dimension - 1:
                     found = np.empty_like(row)
@@ -371,7 +371,7 @@ def _smallest_cut(part: list[Atom], k: int) -> bool | None:
     # Atoms are edges between a row of each answer, or to the outside (None) where one answer alone
     # holds them. No cut goes through a large atom, so its two rows become one node.
     edges = [(*ends(atom), atom.people) for atom in part]
-    heads = _merged(len(names), [(a, b) for a, b, people in edges if people is None])
+    heads = _merge_pairs(len(names), [(a, b) for a, b, people in edges if people is None])
     light = [(heads[a], heads[b], p) for a, b, p in edges if p is not None and heads[a] != heads[b]]
     used = sorted({x for a, b, _ in light for x in (a, b)})
     if not light:
@@ -386,7 +386,9 @@ def _smallest_cut(part: list[Atom], k: int) -> bool | None:
         weight = sum(1 / times[who] for who in people)
         weights[index[a], index[b]] += weight
         weights[index[b], index[a]] += weight
-    parts = np.array(_merged(len(used), [(int(a), int(b)) for a, b in np.argwhere(weights > 0)]))
+    parts = np.array(
+        _merge_pairs(len(used), [(int(a), int(b)) for a, b in np.argwhere(weights > 0)])
+    )
     lightest = min(
         _global_cut(weights[np.ix_(p, p)])
         for head in set(parts.tolist())
@@ -399,7 +401,7 @@ def _smallest_cut(part: list[Atom], k: int) -> bool | None:
     return True if max(times.values()) == 1 else None
 
 
-def _merged(n: int, pairs: list[tuple[int, int]]) -> list[int]:
+def _merge_pairs(n: int, pairs: list[tuple[int, int]]) -> list[int]:
     heads = list(range(n))
 
     def head(x: int) -> int:

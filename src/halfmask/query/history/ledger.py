@@ -221,7 +221,7 @@ class Ledger:
             for others in dict.fromkeys(self._same(part, of) for of in part.of):
                 met[part.kind] |= comparison.run(others)
         strangers = [i for i in range(len(self.entries)) if i not in met["rows"]]
-        return (*self._changed(new), *self._apart(numbers, new, strangers))
+        return (*self._find_changed(new), *self._apart(numbers, new, strangers))
 
     def _same(self, part: Standpoints, of: str) -> tuple[tuple[int, Standpoints], ...]:
         """The parts of earlier answers that make up the same kind of figure."""
@@ -262,7 +262,7 @@ class Ledger:
         self.warnings.append(note)
         return (note,)
 
-    def _changed(self, new: AnswerEntry) -> tuple[str, ...]:
+    def _find_changed(self, new: AnswerEntry) -> tuple[str, ...]:
         kind = new.fingerprint.split(":")[0]
         stale = [
             str(i)
@@ -507,7 +507,7 @@ def _entry(plain: dict[str, Any]) -> AnswerEntry:
 def _more(former: Register, numbers: Register) -> dict[str, str]:
     """What numbers have over former ones; whose they are as differences, which are mostly 0."""
     start = len(former.ids)
-    apart = numbers.who - _extended(former.who, len(numbers.who))
+    apart = numbers.who - _extend(former.who, len(numbers.who))
     return {
         "ids": _text(numbers.ids[start:].astype("<u8").tobytes()),
         "who": _text(zlib.compress(apart.astype("<i4").tobytes(), 1)),
@@ -520,11 +520,11 @@ def _with_more(former: Register, plain: dict[str, Any]) -> Register:
         return former
     ids = np.frombuffer(base64.b64decode(plain["ids"]), dtype="<u8").astype(np.uint64)
     apart = np.frombuffer(zlib.decompress(base64.b64decode(plain["who"])), dtype="<i4")
-    who = _extended(former.who, len(apart)) + apart.astype(np.int32)
+    who = _extend(former.who, len(apart)) + apart.astype(np.int32)
     return Register(np.concatenate([former.ids, ids]), who)
 
 
-def _extended(who: NDArray[np.int32], size: int) -> NDArray[np.int32]:
+def _extend(who: NDArray[np.int32], size: int) -> NDArray[np.int32]:
     """``who`` with numbers behind it that nobody is known of."""
     return np.concatenate([who, np.arange(len(who), size, dtype=np.int32)])
 

@@ -216,7 +216,7 @@ def _origin(engine: Engine, name: str, columns: Mapping[str, pa.DataType]) -> _O
     if view is None:
         return _Origin(name, ordered, frozenset([fold_name(name)]))
     if followed is not None:
-        derived = _followed(engine, followed)
+        derived = _follow(engine, followed)
         if derived is not None:
             return derived
     return _Origin(name, ordered, frozenset(_reads(engine, view)), opaque=True)
@@ -268,7 +268,7 @@ def _is_per_row(select: exp.Select) -> bool:
     )
 
 
-def _followed(engine: Engine, select: exp.Select) -> _Origin | None:
+def _follow(engine: Engine, select: exp.Select) -> _Origin | None:
     from sqlglot import exp
 
     source = select.args.get("from_") or select.args.get("from")

@@ -408,13 +408,13 @@ def for_columns(
     from halfmask.engines.duckdb.engine import finish
 
     stated = " OR ".join(f"{demand} IS NOT NULL" for demand in DEMANDS)
-    names = [f"'{_quoted(name)}'" for name in queried]
+    names = [f"'{_quote(name)}'" for name in queried]
     holds = '"column" IS NULL' + (f' OR "column" IN ({", ".join(names)})' if names else "")
     parts = [
         f"{'MAX' if demand in ('k', 'l') else 'MIN'}({demand}) FILTER (WHERE {holds}) AS {demand}"
         for demand in DEMANDS
     ]
-    owed = [f"\"column\" = '{_quoted(name)}'" for name in owing]
+    owed = [f"\"column\" = '{_quote(name)}'" for name in owing]
     owed += ['"column" IS NULL'] if general else []
     parts.append(f"MAX(l) FILTER (WHERE {' OR '.join(owed) or 'FALSE'}) AS owed")
     flags = {"in_general": '"column" IS NULL', "anywhere": "TRUE"}
@@ -431,7 +431,7 @@ def for_columns(
     return finish(keyed, parse_one(text, read="duckdb"))
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return name.replace("'", "''")
 
 

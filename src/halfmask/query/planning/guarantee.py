@@ -142,7 +142,7 @@ def plan_guarantee(statement: Statement, catalog: Catalog, engine: Engine) -> Gu
         queried=queried,
         final=final,
         names=tuple(names),
-        notes=(*statement.notes, *steps.notes, *_undeclared(scope), *unweighted),
+        notes=(*statement.notes, *steps.notes, *_undeclared_words(scope), *unweighted),
         request=total.request(request),
         aggregates=tuple(aggregates.planned),
         measures=tuple(map(total.measure, aggregates.measures)),
@@ -152,11 +152,11 @@ def plan_guarantee(statement: Statement, catalog: Catalog, engine: Engine) -> Gu
         missing=tuple(map(total, conditions.missing)),
         split_values=tuple(map(total, _split_values(chain, aggregates, diverse))),
         limits=tuple(map(total, conditions.limits)),
-        uncounted=_uncounted(query, aggregates, diverse),
+        uncounted=_uncounted_columns(query, aggregates, diverse),
     )
 
 
-def _undeclared(scope: QueryScope) -> list[str]:
+def _undeclared_words(scope: QueryScope) -> list[str]:
     """What nobody declared: then each row is a person, and no column is known to identify."""
     declared = scope.tables[scope.main].schema
     if declared is not None and declared.columns:
@@ -178,7 +178,7 @@ def _diverse_columns(scope: QueryScope, chain: Chain) -> list[exp.Column]:
     return found
 
 
-def _uncounted(
+def _uncounted_columns(
     query: ResolvedQuery, aggregates: Aggregates, diverse: list[exp.Column]
 ) -> tuple[exp.Column, ...]:
     """The columns that decide who stands in a row, or in a figure, and of which l counts none.

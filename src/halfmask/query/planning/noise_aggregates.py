@@ -147,7 +147,7 @@ class NoiseAggregates:
             argument = None if condition is None else exp.Literal.number(1)
         kind, label, scale = _KINDS[name], _label(argument), None
         if kind != "count":
-            argument, scale = self._bounded(call, argument)
+            argument, scale = self._bounds_of(call, argument)
         argument = None if argument is None else self.total(argument)
         if condition is not None and argument is not None:
             argument = exp.Case().when(self.total.condition(condition), argument)
@@ -229,7 +229,7 @@ class NoiseAggregates:
             )
         return _One(whole_call, "count", person.copy(), PEOPLE)
 
-    def _bounded(self, call: exp.Expr, argument: exp.Expr | None) -> tuple[exp.Expr, Scale]:
+    def _bounds_of(self, call: exp.Expr, argument: exp.Expr | None) -> tuple[exp.Expr, Scale]:
         """An argument and its public bounds: written around it, or declared for its column.
 
         What is written around it is taken off: engines clip a missing value to a bound.
@@ -238,7 +238,7 @@ class NoiseAggregates:
 
         if argument is None:
             fail(self.scope.text, call, "only COUNT takes *.")
-        found, inside = _clamped(argument)
+        found, inside = _clamp_bounds(argument)
         if found is None and isinstance(argument, exp.Column):
             stated = self.declared.get(argument.name)
             found = bounds_of(stated)
@@ -269,7 +269,7 @@ def _label(argument: exp.Expr | None) -> str:
     return plain.sql(dialect="duckdb")
 
 
-def _clamped(argument: exp.Expr) -> tuple[tuple[float, float] | None, exp.Expr]:
+def _clamp_bounds(argument: exp.Expr) -> tuple[tuple[float, float] | None, exp.Expr]:
     """The bounds that LEAST(GREATEST(x, low), high) states, in either order, and x."""
     from sqlglot import exp
 

@@ -120,9 +120,9 @@ def prepare_noise(
     epsilon, delta = terms.epsilon, terms.delta
     statement = sql if isinstance(sql, Statement) else parse(sql, noisy=True)
     asked = statement.cost
-    most = _stated("rows_per_person", statement.rows_per_person, terms.rows_per_person, 1)
+    most = _setting("rows_per_person", statement.rows_per_person, terms.rows_per_person, 1)
     require_whole("rows_per_person", most, 1)
-    sure = _stated("confidence", asked.confidence, terms.confidence, 0.95)
+    sure = _setting("confidence", asked.confidence, terms.confidence, 0.95)
     require_confidence(sure)
     plan = plan_noise(
         statement,
@@ -133,7 +133,7 @@ def prepare_noise(
         policies=terms.policies,
     )
     own = epsilon == "personal" or (asked.personal and epsilon is None)
-    part = _stated("share", asked.share, terms.share, None)
+    part = _setting("share", asked.share, terms.share, None)
     if part is not None and not own:
         raise ParameterError("share", str(part), "it with PERSONAL EPSILON only")
     promise = None
@@ -179,7 +179,7 @@ def _promise(
     return budget(epsilon, 0 if delta is None else delta)
 
 
-def _stated(name: str, written: T | None, given: T | None, default: T) -> T:
+def _setting(name: str, written: T | None, given: T | None, default: T) -> T:
     if written is not None and given is not None and written != given:
         raise ParameterError(name, given, "it in the query or in the call, not both")
     return written if written is not None else given if given is not None else default
@@ -364,7 +364,7 @@ def collect_totals(plan: NoisePlan, engine: Engine, whose: Audience | None = Non
             label: _histogram(plan.keys, keys, _of_level(tree, level), size)
             for label, tree in trees.items()
         }
-        exact = _summed(plan.labels, _cells(plan.keys, some)[0], some, size)
+        exact = _sum_totals(plan.labels, _cells(plan.keys, some)[0], some, size)
         found.append(replace(exact, histograms=histograms))
     return ExactGroups(tuple(keys), tuple(found))
 
@@ -373,7 +373,7 @@ def _of_level(totals: pa.Table, level: int | None) -> pa.Table:
     return totals if level is None else totals.filter(pc.equal(totals["level"], level))
 
 
-def _summed(labels: Sequence[str], cells: Ints, totals: pa.Table, size: int) -> ExactCounts:
+def _sum_totals(labels: Sequence[str], cells: Ints, totals: pa.Table, size: int) -> ExactCounts:
     def vector(name: str) -> Ints:
         found = np.zeros(size, np.int64)
         if totals.num_rows:
@@ -397,7 +397,7 @@ def _histogram(
     found = np.zeros((size, INTERVALS), np.int64)
     if some.num_rows:
         at = np.clip(some[f"g{len(keys)}"].cast(pa.int64()).to_numpy(), 0, INTERVALS - 1)
-        cells = _known(keys, shown, some)
+        cells = _find_places(keys, shown, some)
         rows = some["rows"].cast(pa.int64()).to_numpy()
         # Rows of a person are drawn anew: a group may come up that has no count and stays hidden.
         there = cells >= 0
@@ -409,7 +409,7 @@ def _cells(keys: Sequence[NoiseKey], totals: pa.Table) -> tuple[Ints, list[pa.Ar
     """The group of each total, and what the groups are called."""
     codes, sizes, values = [], [], []
     for i, key in enumerate(keys):
-        code, names = _coded(key, totals[f"g{i}"])
+        code, names = _code_keys(key, totals[f"g{i}"])
         codes.append(code)
         sizes.append(len(names))
         values.append(names)
@@ -429,19 +429,19 @@ def _cells(keys: Sequence[NoiseKey], totals: pa.Table) -> tuple[Ints, list[pa.Ar
     return cells.astype(np.int64), shown[::-1]
 
 
-def _known(keys: Sequence[NoiseKey], shown: Sequence[pa.Array], totals: pa.Table) -> Ints:
+def _find_places(keys: Sequence[NoiseKey], shown: Sequence[pa.Array], totals: pa.Table) -> Ints:
     """The groups of totals among groups that were found before, by their names; -1 for others."""
     place = {group: i for i, group in enumerate(zip(*(v.to_pylist() for v in shown), strict=True))}
     named = []
     for i, key in enumerate(keys):
-        code, names = _coded(key, totals[f"g{i}"])
+        code, names = _code_keys(key, totals[f"g{i}"])
         named.append(names.take(pa.array(code)).to_pylist())
     if not keys:
         return np.zeros(totals.num_rows, np.int64)
     return np.array([place.get(group, -1) for group in zip(*named, strict=True)], np.int64)
 
 
-def _coded(key: NoiseKey, column: pa.ChunkedArray) -> tuple[Ints, pa.Array]:
+def _code_keys(key: NoiseKey, column: pa.ChunkedArray) -> tuple[Ints, pa.Array]:
     """Per total the code of its key, and per code the value that the answer shows."""
     whole = column.combine_chunks()
     if pa.types.is_dictionary(whole.type):

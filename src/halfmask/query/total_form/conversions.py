@@ -71,7 +71,7 @@ def clamp_number(found: Typed, most: int = MOST_WHOLE) -> Typed:
             return found
         if found.most <= most:
             return replace(found, node=in_brackets(found.node, "bigint"), raw=False)
-        return replace(found, node=_clamped(found.node, most), most=most, raw=False)
+        return replace(found, node=_clamp(found.node, most), most=most, raw=False)
     if not found.raw and found.kind == "float":
         return found
     node = _between(double(found.node))
@@ -120,7 +120,7 @@ def comparison_of(kind: type[exp.Expr], left: exp.Expr, right: exp.Expr) -> exp.
     return kind(this=left, expression=right)
 
 
-def _clamped(node: exp.Expr, most: int) -> exp.Expr:
+def _clamp(node: exp.Expr, most: int) -> exp.Expr:
     high, low = literal(most, "bigint"), literal(-most, "bigint")
     inside = case_of(
         (comparison_of(exp.GT, node, high), high),
@@ -279,7 +279,7 @@ def _of_boolean(found: Typed) -> Typed:
     return Typed(whole_of_boolean(found.node), "integer", most=1)
 
 
-def _spelled(target: str, to: exp.DataType, **known: int | bool) -> Callable[[Typed], Typed]:
+def _spelling_rule(target: str, to: exp.DataType, **known: int | bool) -> Callable[[Typed], Typed]:
     def converted(found: Typed) -> Typed:
         made = _where_spelled(found, _SPELLINGS[target], to)
         return Typed(made, target, **known)  # type: ignore[arg-type]
@@ -309,7 +309,7 @@ def _is_not_zero(found: Typed) -> Typed:
     )
 
 
-def _written(found: Typed) -> Typed:
+def _as_text(found: Typed) -> Typed:
     return Typed(exp.cast(exp.Paren(this=found.node), "text"), "text")
 
 
@@ -332,20 +332,20 @@ _CONVERSIONS: dict[tuple[str, str], Callable[[Typed], Typed]] = {
     ("float", "integer"): _to_whole,
     ("decimal", "integer"): _to_whole,
     ("boolean", "integer"): _of_boolean,
-    ("text", "integer"): _spelled("integer", exp.DataType.build("bigint"), most=10**18),
+    ("text", "integer"): _spelling_rule("integer", exp.DataType.build("bigint"), most=10**18),
     ("integer", "float"): _to_float,
     ("decimal", "float"): _to_float,
     ("boolean", "float"): lambda found: _to_float(_of_boolean(found)),
-    ("text", "float"): _spelled("float", exp.DataType.build("double"), raw=True),
+    ("text", "float"): _spelling_rule("float", exp.DataType.build("double"), raw=True),
     ("integer", "boolean"): _is_not_zero,
     ("text", "boolean"): _is_true,
-    ("integer", "text"): _written,
-    ("date", "text"): _written,
+    ("integer", "text"): _as_text,
+    ("date", "text"): _as_text,
     ("boolean", "text"): _word,
     ("timestamp", "date"): _date,
-    ("text", "date"): _spelled("date", exp.DataType.build("date")),
+    ("text", "date"): _spelling_rule("date", exp.DataType.build("date")),
     ("date", "timestamp"): _moment,
-    ("text", "timestamp"): _spelled("timestamp", MOMENT),
+    ("text", "timestamp"): _spelling_rule("timestamp", MOMENT),
 }
 
 
@@ -402,7 +402,7 @@ def of_text(total: TotalRows, node: exp.Expr) -> Typed:
     if isinstance(node, exp.Length | exp.StrPosition):
         return Typed(exp.cast(made, "bigint"), "integer", found.constant, most=1 << 40)
     if isinstance(node, exp.Replace):
-        made = _replaced(total, node, made)
+        made = _replace(total, node, made)
     return Typed(made, "text", found.constant)
 
 
@@ -418,7 +418,7 @@ def _require_written(total: TotalRows, node: exp.Expr, name: str, value: exp.Exp
         total.refuse(node, "Write a text that is not empty.")
 
 
-def _replaced(total: TotalRows, node: exp.Expr, made: exp.Expr) -> exp.Expr:
+def _replace(total: TotalRows, node: exp.Expr, made: exp.Expr) -> exp.Expr:
     """A text in which another is replaced; cut before and after where it can grow."""
     replacement = node.args.get("replacement")
     new = len(replacement.name) if replacement is not None else 0
@@ -526,7 +526,7 @@ def subtract_moments(total: TotalRows, node: exp.Expr) -> Typed:
 def shift_moment(total: TotalRows, node: exp.Expr) -> Typed:
     """DATE_ADD and DATE_SUB by a written number of units."""
     found = total.want(node.this, DATES, "a date")
-    return _moved(total, node, found, node.expression, back=isinstance(node, exp.DateSub))
+    return _move_date(total, node, found, node.expression, back=isinstance(node, exp.DateSub))
 
 
 def shifted_date(total: TotalRows, node: exp.Expr) -> Typed | None:
@@ -549,10 +549,10 @@ def shifted_date(total: TotalRows, node: exp.Expr) -> Typed | None:
             return Typed(days, "integer", most=1 << 22)
         if second.kind != "integer":
             total.refuse(node, "Write DATE_DIFF('hour', earlier, later).")
-    return _moved(total, node, first, right, back=isinstance(node, exp.Sub))
+    return _move_date(total, node, first, right, back=isinstance(node, exp.Sub))
 
 
-def _moved(
+def _move_date(
     total: TotalRows, node: exp.Expr, found: Typed, amount: exp.Expr, *, back: bool
 ) -> Typed:
     """A date moved by an amount; null where that leads out of the years 1 to 9999."""

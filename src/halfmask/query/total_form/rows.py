@@ -91,7 +91,7 @@ class TotalRows:
         return replace(
             request,
             keys=tuple(map(self._key, request.keys)),
-            tests=tuple(replace(t, expression=self._shown(t.expression)) for t in request.tests),
+            tests=tuple(replace(t, expression=self._as_value(t.expression)) for t in request.tests),
             states=tuple(map(self.state, request.states)),
         )
 
@@ -109,11 +109,11 @@ class TotalRows:
             fail(
                 self.scope.text, key.expression, f"an interval is at most {MOST_WIDTH:,} wide here."
             )
-        return replace(key, expression=self._shown(key.expression))
+        return replace(key, expression=self._as_value(key.expression))
 
     def state(self, state: AggregateState) -> AggregateState:
         """A part of an aggregate in total form."""
-        total = self._ordered if state.kind in ("min", "max") else self
+        total = self._as_ordered if state.kind in ("min", "max") else self
         found = replace(state, expression=total(state.expression))
         if state.kind != "sum":
             return found
@@ -125,7 +125,7 @@ class TotalRows:
 
     def measure(self, measure: GroupMeasure) -> GroupMeasure:
         """An aggregate that does not merge, in total form."""
-        return replace(measure, expression=self._shown(measure.expression))
+        return replace(measure, expression=self._as_value(measure.expression))
 
     def of(self, node: exp.Expr) -> Typed:
         """An expression with what is known of its values."""
@@ -148,11 +148,11 @@ class TotalRows:
         found = self.of(node)
         if found.kind == "boolean":
             return Typed(whole_of_boolean(found.node), "integer", found.constant, 1)
-        return clamp_number(self._wanted(node, found, NUMBERS, "a number"), most)
+        return clamp_number(self._require_kind(node, found, NUMBERS, "a number"), most)
 
     def want(self, node: exp.Expr, kinds: Sequence[str], words: str) -> Typed:
         """An expression of one of these kinds; nothing is converted into them."""
-        return self._wanted(node, self.of(node), kinds, words)
+        return self._require_kind(node, self.of(node), kinds, words)
 
     def alike(
         self, node: exp.Expr, parts: Sequence[exp.Expr], *, chosen: bool = False
@@ -166,7 +166,9 @@ class TotalRows:
             return kinds.pop(), found
         target = _common(kinds, found, chosen=chosen)
         if target is None:
-            self._mixed(node, f"values of the types {' and '.join(sorted(kinds))} meet here")
+            self._refuse_mixture(
+                node, f"values of the types {' and '.join(sorted(kinds))} meet here"
+            )
         if target == "decimal":
             return target, _as_decimals(found)
         return target, [
@@ -183,7 +185,7 @@ class TotalRows:
             f"would tell about a row. {instead}",
         )
 
-    def _shown(self, node: exp.Expr) -> exp.Expr:
+    def _as_value(self, node: exp.Expr) -> exp.Expr:
         """What comes back from the engine as a value."""
         if self.of(node).kind == "unknown":
             fail(
@@ -195,9 +197,9 @@ class TotalRows:
             )
         return self(node)
 
-    def _ordered(self, node: exp.Expr) -> exp.Expr:
+    def _as_ordered(self, node: exp.Expr) -> exp.Expr:
         """The same, of values that are ordered alike everywhere: listed texts as texts."""
-        shown = self._shown(node)
+        shown = self._as_value(node)
         if self.of(node).kind == "text" and any(map(self._is_listed, node.find_all(exp.Column))):
             return conversions.in_brackets(shown, "text")
         return shown
@@ -208,12 +210,16 @@ class TotalRows:
         source = self.scope.tables[column.text("table") or self.scope.main]
         return bool(pa.types.is_dictionary(source.columns[column.name]))
 
-    def _wanted(self, node: exp.Expr, found: Typed, kinds: Sequence[str], words: str) -> Typed:
+    def _require_kind(
+        self, node: exp.Expr, found: Typed, kinds: Sequence[str], words: str
+    ) -> Typed:
         if found.kind not in (*kinds, "null"):
-            self._mixed(node, f"{words} is needed here, and this is of the type {found.kind}")
+            self._refuse_mixture(
+                node, f"{words} is needed here, and this is of the type {found.kind}"
+            )
         return found
 
-    def _mixed(self, node: exp.Expr, what: str) -> NoReturn:
+    def _refuse_mixture(self, node: exp.Expr, what: str) -> NoReturn:
         fail(self.scope.text, node, f"{what}: CAST one of them, or prepare the column beforehand.")
 
 
@@ -330,7 +336,7 @@ def _arithmetic(total: TotalRows, node: exp.Expr) -> Typed:
     left, right = total.number(node.this), total.number(node.expression)
     product = isinstance(node, exp.Mul)
     if product:
-        left, right = _narrowed(total, node, left, right)
+        left, right = _narrow(total, node, left, right)
     constant = left.constant and right.constant
     most = left.most * right.most if product else left.most + right.most
     if left.kind == right.kind == "integer" and most <= 2 * MOST_WHOLE:
@@ -343,7 +349,7 @@ def _arithmetic(total: TotalRows, node: exp.Expr) -> Typed:
     return _float(total, node, made, sizes, constant=constant)
 
 
-def _narrowed(total: TotalRows, node: exp.Expr, left: Typed, right: Typed) -> tuple[Typed, Typed]:
+def _narrow(total: TotalRows, node: exp.Expr, left: Typed, right: Typed) -> tuple[Typed, Typed]:
     """A column times a small written number stays whole: the column is kept that much smaller."""
     if left.constant and 0 < left.most <= MOST_MULTIPLE:
         return left, total.number(node.expression, MOST_WHOLE // left.most)
@@ -396,7 +402,7 @@ def _of_one_number(total: TotalRows, node: exp.Expr) -> Typed:
     return replace(found, node=exp.Abs(this=exp.Paren(this=found.node)))
 
 
-def _rounded(total: TotalRows, node: exp.Expr) -> Typed:
+def _round(total: TotalRows, node: exp.Expr) -> Typed:
     """FLOOR, CEIL and ROUND; halves are rounded away from zero."""
     found = total.number(node.this)
     decimals = _decimals(total, node)
@@ -588,7 +594,7 @@ _GROUPS: tuple[tuple[Callable[[TotalRows, exp.Expr], Typed], str], ...] = (
     (_column, "Column"), (_inside, "Paren"), (_plain("boolean"), "Boolean"),
     (_plain("null"), "Null"), (_literal, "Literal"), (conversions.cast, "Cast TryCast"),
     (_arithmetic, "Add Sub Mul"), (_negative, "Neg"), (_division, "Div IntDiv Mod"),
-    (_of_one_number, "Abs Sign"), (_rounded, "Floor Ceil Round"), (_function, "Ln Exp Sqrt"),
+    (_of_one_number, "Abs Sign"), (_round, "Floor Ceil Round"), (_function, "Ln Exp Sqrt"),
     (_power, "Pow"), (_compare, "EQ NEQ GT GTE LT LTE NullSafeEQ NullSafeNEQ Between In"),
     (_choice, "Coalesce Nullif Greatest Least"), (_case, "Case If"), (_logic, "And Or Not"),
     (_test_of, "Is"), (conversions.match_pattern, "Like ILike"),

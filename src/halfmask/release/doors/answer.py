@@ -313,8 +313,8 @@ def seal_answer(candidate: AnswerCandidate) -> Answer:
         InternalError: a row does not keep what its level promises; nothing leaves.
     """
     _check_promises(candidate)
-    placed = _placed(candidate)
-    found = [_achieved(candidate, placed, promise) for promise in candidate.promises]
+    placed = _place_groups(candidate)
+    found = [_count_per_place(candidate, placed, promise) for promise in candidate.promises]
     people = _sums(candidate, placed, candidate.promises[0].count)
     _check_levels(candidate, placed)
     _check_keys(candidate, placed)
@@ -340,7 +340,7 @@ def _check_promises(candidate: AnswerCandidate) -> None:
         raise InternalError("What is promised is not what would be checked; nothing was released.")
 
 
-def _placed(candidate: AnswerCandidate) -> pa.Table:
+def _place_groups(candidate: AnswerCandidate) -> pa.Table:
     """The groups that would leave, each with its place and the level ``at`` which it is shown."""
     place = candidate.groups["place"].to_numpy()
     if place.max(initial=-1) >= len(candidate.places):
@@ -349,7 +349,7 @@ def _placed(candidate: AnswerCandidate) -> pa.Table:
     return placed.append_column("at", pa.array(candidate.places[placed["place"].to_numpy()]))
 
 
-def _achieved(candidate: AnswerCandidate, placed: pa.Table, promise: Promise) -> Counts:
+def _count_per_place(candidate: AnswerCandidate, placed: pa.Table, promise: Promise) -> Counts:
     """Per place, how many; values that are not all listed count as those of the largest group."""
     if promise.values is None:
         return _sums(candidate, placed, promise.count)

@@ -51,7 +51,7 @@ def require_blind_cuts(candidate: Candidate) -> None:
     if (step < 0).any() or not all_ones(candidate.counts):
         raise InternalError("Rows were left out of blind cuts; nothing was released.")
     m, column = int(promises[0].to_dict()["m"]), promises[0].columns[0]
-    tree = grow(space_of(table).places, _needed(table, candidate.models))
+    tree = grow(space_of(table).places, _least_rows(table, candidate.models))
     nodes = _nodes(tree, step)
     values = _values(table, column, step)
     everybody = sum(values.values(), Counter())
@@ -64,7 +64,7 @@ def require_blind_cuts(candidate: Candidate) -> None:
         )
 
 
-def _needed(table: Table, models: Sequence[Model]) -> NDArray[np.int64]:
+def _least_rows(table: Table, models: Sequence[Model]) -> NDArray[np.int64]:
     """Per row, how many rows its class must hold."""
     need = np.ones(len(table), dtype=np.int64)
     for model in models:

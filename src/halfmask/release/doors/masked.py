@@ -134,7 +134,7 @@ class MaskedRelease(Release):
 
     def _summary(self) -> str:
         names = ", ".join(str(step["mask"]) for step in self.steps)
-        names_told = [f"randomized {name}" for name in self._told()]
+        names_told = [f"randomized {name}" for name in self._columns_told()]
         promises = ", ".join([*(v.model for v in self.verdicts), *names_told])
         promises = promises or "no formal guarantee"
         return f"{self.rows:,} rows, {self.suppressed:,} left out; {names}; {promises}"
@@ -161,7 +161,7 @@ class MaskedRelease(Release):
             "parameters": self.parameters,
         }
 
-    def _told(self) -> list[str]:
+    def _columns_told(self) -> list[str]:
         """The columns whose answers have local differential privacy."""
         found = self.statement.get("randomized", ())
         return [f"'{one['column']}'" for one in found if one["secure_noise"]]
@@ -172,8 +172,8 @@ class MaskedRelease(Release):
             count = len(self.verdicts)
             kept = "the one promise asked for was" if count == 1 else f"all {count} promises were"
             kept = f"{kept} checked on these very rows and kept"
-        elif self._told():
-            kept = f"answers in {', '.join(self._told())} have local differential privacy"
+        elif self._columns_told():
+            kept = f"answers in {', '.join(self._columns_told())} have local differential privacy"
         elif self.shared:
             kept = f"no model was asked for; claimed is {self.shared[0].words}"
         else:

@@ -268,7 +268,7 @@ def join_cells(
         for name, one in encoded.items()
     }
     classes = np.full(len(table), -1, dtype=np.int64)
-    classes[kept] = _numbered(cells.values(), len(kept))
+    classes[kept] = _number_rows(cells.values(), len(kept))
     keys = [one.codes.astype(np.int64) for one in encoded.values()]
     first, low, high, alike = split_combinations(keys, classes)
     leaving = classes[first] >= 0
@@ -289,7 +289,7 @@ def join_cells(
     )
 
 
-def _numbered(columns: Iterable[pa.ChunkedArray | pa.Array], size: int) -> NDArray[np.int64]:
+def _number_rows(columns: Iterable[pa.ChunkedArray | pa.Array], size: int) -> NDArray[np.int64]:
     """Per row a number that rows with the same cells share."""
     ids = np.zeros(size, dtype=np.int64)
     for column in columns:
@@ -417,7 +417,7 @@ def _require_models(
         return
     schema = without_policies(table.schema)
     columns = {n: c for n, c in schema.columns.items() if n in shown.column_names}
-    groups = pa.table({n: _typed(shown[n], table, n, quasi) for n in shown.column_names})
+    groups = pa.table({n: _as_original_type(shown[n], table, n, quasi) for n in shown.column_names})
     bare = Table(groups, _bare(schema, columns))
     there = Tuples(bare, counts, engine=candidate.entries.engine)
     every = np.arange(groups.num_rows, dtype=np.int64)
@@ -425,7 +425,9 @@ def _require_models(
     require_verdicts(verdicts, expected=int(counts.sum()))
 
 
-def _typed(column: pa.ChunkedArray, table: Table, name: str, quasi: list[str]) -> pa.ChunkedArray:
+def _as_original_type(
+    column: pa.ChunkedArray, table: Table, name: str, quasi: list[str]
+) -> pa.ChunkedArray:
     kind = table.arrow.schema.field(name).type
     return column if name in quasi or column.type == kind else column.cast(kind)
 

@@ -149,8 +149,11 @@ def seal_synthetic(candidate: SyntheticCandidate, names: Sequence[str]) -> Synth
     )
     statement = {
         "kind": "synthetic",
-        "claimed": _claimed(candidate.least, candidate.combinations),
-        "not_claimed": [*NOT_CLAIMED, *_combined(candidate.least, candidate.combinations)],
+        "claimed": _value_claims(candidate.least, candidate.combinations),
+        "not_claimed": [
+            *NOT_CLAIMED,
+            *_combination_claims(candidate.least, candidate.combinations),
+        ],
         "measured": found,
     }
     rows, given = types_of_rows(rows, table, names)
@@ -175,7 +178,7 @@ def _require_conditions(candidate: NoiseCandidate | SyntheticCandidate) -> None:
         raise InternalError("A row would not hold what is given.")
 
 
-def _combined(least: int, together: int) -> list[str]:
+def _combination_claims(least: int, together: int) -> list[str]:
     """What is said of the combinations that were not counted."""
     if least < 2:
         return []
@@ -184,7 +187,7 @@ def _combined(least: int, together: int) -> list[str]:
     ]
 
 
-def _claimed(least: int, together: int) -> list[str]:
+def _value_claims(least: int, together: int) -> list[str]:
     if least < 2:
         return []
     claims = [
@@ -316,7 +319,7 @@ def require_shared_together(
             for one, name in zip(sides, names, strict=True)
         ]
     for chosen in combinations(range(len(names)), min(columns, len(names))):
-        mine, theirs = _numbered([sides[place] for place in chosen])
+        mine, theirs = _number_rows([sides[place] for place in chosen])
         if wide is None or len(chosen) != 2:
             fine = _people(mine, owner, int(max(mine.max(initial=0), theirs.max(initial=0))) + 1)
             held = bool((fine[np.unique(theirs)] >= least).all())
@@ -331,7 +334,7 @@ def require_shared_together(
             )
 
 
-def _numbered(sides: Sequence[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
+def _number_rows(sides: Sequence[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
     """One number for what each row of either side holds in all columns."""
     count = len(sides[0][0])
     number = np.zeros(count + len(sides[0][1]), np.int64)

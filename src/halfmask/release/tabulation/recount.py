@@ -109,7 +109,7 @@ def recount(
     values, people = np.zeros(size), np.zeros(size, np.int64)
     k, narrow = np.full(size, np.nan), np.zeros(size, dtype=bool)
     lines: list[tuple[Counts, Counts, Numbers]] = []
-    for chosen in product(*(_shown(design, name) for name in design.by)):
+    for chosen in product(*(_shown_levels(design, name) for name in design.by)):
         named = rows.append_column("cell", pa.array(_cells(table, rows, design, grid, chosen)))
         each = named.group_by(["cell", "person"]).aggregate(
             [("amount", "sum"), ("k", "max"), ([], "count_all")]
@@ -128,7 +128,7 @@ def recount(
         order = np.lexsort((-own, cell))
         lines.append((cell[order], each["person"].to_numpy()[order], own[order]))
         narrow |= _narrow(named, design, grid, diversity, chosen)
-    shares = _merged(lines)
+    shares = _merge_lines(lines)
     return Recount(values, people, k, shares, narrow, bool((shares[2] < 0).any()))
 
 
@@ -136,11 +136,11 @@ def _heads(design: TableDesign) -> bool:
     return design.amount is None and design.count == "people"
 
 
-def _shown(design: TableDesign, name: str) -> tuple[int | None, ...]:
+def _shown_levels(design: TableDesign, name: str) -> tuple[int | None, ...]:
     return (*design.levels[name], *((None,) if design.margins else ()))
 
 
-def _merged(lines: list[tuple[Counts, Counts, Numbers]]) -> tuple[Counts, Counts, Numbers]:
+def _merge_lines(lines: list[tuple[Counts, Counts, Numbers]]) -> tuple[Counts, Counts, Numbers]:
     """All lines by cell, once each; levels that only repeat a finer one share its cells."""
     cell, person, own = (np.concatenate([one[i] for one in lines]) for i in range(3))
     _, first = np.unique(cell * (person.max(initial=0) + 1) + person, return_index=True)
@@ -179,7 +179,7 @@ def _cells(
         name: _labels(table, name, level).take(rows["row"])
         for name, level in zip(design.by, chosen, strict=True)
     }
-    cells = grid.number(_known(pa.table(labels), table, design, chosen))
+    cells = grid.number(_finest_labels(pa.table(labels), table, design, chosen))
     if (cells < 0).any():
         raise InternalError("Rows have labels that the table of figures does not know.")
     return cells
@@ -194,7 +194,7 @@ def _labels(table: Table, name: str, level: int | None) -> pa.Array:
     return pa.array(texts, pa.string()).take(pa.array(hierarchy.maps[level][codes]))
 
 
-def _known(
+def _finest_labels(
     labels: pa.Table, table: Table, design: TableDesign, chosen: Sequence[int | None]
 ) -> pa.Table:
     """Labels that only repeat a finer one, which the grid names once, as the finer one."""
@@ -265,7 +265,7 @@ def _narrow(
 
 def strictest_demand(table: Table, demand: str, touched: Sequence[str]) -> pa.Array:
     """Per row, the strictest that any source says of its person where ``touched`` are shown."""
-    parts = list(_stated(table, demand, touched))
+    parts = list(_stated_demands(table, demand, touched))
     pick = pc.max_element_wise if demand in ("k", "l") else pc.min_element_wise
     if not parts:
         return pa.nulls(len(table), pa.float64())
@@ -280,7 +280,7 @@ def strictest_demand(table: Table, demand: str, touched: Sequence[str]) -> pa.Ar
     return own[f"asked_{how}"].combine_chunks().take(place.combine_chunks())
 
 
-def _stated(table: Table, demand: str, touched: Sequence[str]) -> Iterator[pa.Array]:
+def _stated_demands(table: Table, demand: str, touched: Sequence[str]) -> Iterator[pa.Array]:
     schema = table.schema
     entries: list[Mapping[str, Any]] = [schema.policy]
     entries += [schema.policy_columns[c] for c in touched if c in schema.policy_columns]
