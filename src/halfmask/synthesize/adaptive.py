@@ -29,8 +29,8 @@ from halfmask.synthesize.marginals import (
     MarginalsModel,
     PairSelection,
     bearable_rounds,
+    count_again,
     count_each_column,
-    counted_again,
     independent_columns,
     merge_values,
     require_few,
@@ -92,20 +92,16 @@ def learn(
     if fitting is None:
         fitting = bearable_rounds(ones, rows, rest, ordered, zeros)
     if fitting < 1:
-        ones = counted_again(views, plan, measured, rows, prior, ordered)
+        ones = count_again(views, plan, measured, rows, prior, ordered)
         return independent_columns(views.sizes, ones, rows, zeros, cells, prior)
     many = fitting if plan.poor else ROUNDS_PER_COLUMN * len(views.sizes)
     planned = rounds or many
     sigma = sqrt(noise(rest * (1 - CHOOSING) / planned, 1).variance)
     groups, coarse = merge_values(ones, rows, sigma, ordered, zeros)
     search = TableSelection(views.grouped(groups), rows, rest, planned, cells, coarse)
-    search.prior = None if prior is None else prior.grouped(groups)
-    search.start(
-        {n: np.bincount(groups[n], ones[n]).astype(np.float64) for n in groups},
-        {n: measured[n].variance * len(groups[n]) / (groups[n].max() + 1) for n in groups},
-    )
+    search.start(groups, ones, measured, prior)
     tables = search.run(degree)
-    return MarginalsModel(search.finished(), groups, ones, round(rows), tables)
+    return MarginalsModel(search.finish(), groups, ones, round(rows), tables)
 
 
 class TableSelection(PairSelection):

@@ -318,21 +318,17 @@ def learn(
     if planned is None:
         planned = bearable_rounds(ones, rows, rest, ordered, zeros)
     if planned < 1:
-        ones = counted_again(views, plan, measured, rows, prior, ordered)
+        ones = count_again(views, plan, measured, rows, prior, ordered)
         return independent_columns(views.sizes, ones, rows, zeros, cells, prior)
     sigma = sqrt(noise(rest / planned, 1).variance)
     groups, coarse = merge_values(ones, rows, sigma, ordered, zeros)
     search = PairSelection(views.grouped(groups), rows, rest, planned, cells, coarse)
-    search.prior = None if prior is None else prior.grouped(groups)
-    search.start(
-        {n: np.bincount(groups[n], ones[n]).astype(np.float64) for n in groups},
-        {n: measured[n].variance * len(groups[n]) / (groups[n].max() + 1) for n in groups},
-    )
+    search.start(groups, ones, measured, prior)
     choice = views.limit * plan.choices / planned
     while search.step(choice):
         pass
     search.spend_rest(choice)
-    return MarginalsModel(search.finished(), groups, ones, round(rows), tuple(search.chosen))
+    return MarginalsModel(search.finish(), groups, ones, round(rows), tuple(search.chosen))
 
 
 def require_few(sizes: Mapping[str, int]) -> None:
@@ -519,7 +515,7 @@ def bearable_rounds(
     return 0
 
 
-def counted_again(
+def count_again(
     views: NoisyViews,
     plan: BudgetSplit,
     measured: Mapping[str, NoisyCounts],
@@ -570,12 +566,23 @@ class PairSelection:
         self.sizes = {(a, b): views.sizes[a] * views.sizes[b] for a, b in pairs}
         self.typical = float(np.median(list(self.sizes.values())))
 
-    def start(self, ones: Mapping[str, Floats], variances: Mapping[str, float]) -> None:
-        """Begin with independent columns."""
+    def start(
+        self,
+        groups: Mapping[str, Ints],
+        ones: Mapping[str, Floats],
+        measured: Mapping[str, NoisyCounts],
+        prior: PublicPrior | None,
+    ) -> None:
+        """Begin with independent columns, whose values stand in ``groups``."""
+        self.prior = None if prior is None else prior.grouped(groups)
+        counts = {n: np.bincount(groups[n], ones[n]).astype(np.float64) for n in groups}
         self.beliefs = Beliefs.independent(
-            self.views.sizes, {name: np.maximum(table, 1e-3) for name, table in ones.items()}
+            self.views.sizes, {name: np.maximum(table, 1e-3) for name, table in counts.items()}
         )
-        self.targets = [MarginalTarget((n,), ones[n], variances[n]) for n in ones]
+        for name, table in counts.items():
+            # A group holds the noise of all values in it; those of a column are taken as alike.
+            variance = measured[name].variance * len(groups[name]) / len(table)
+            self.targets.append(MarginalTarget((name,), table, variance))
         if self.zeros:
             self.beliefs = exclude(self.beliefs, self.zeros, self.cells)
         if self.prior is not None:
@@ -611,15 +618,15 @@ class PairSelection:
         counts = shrink(seen.counts.astype(np.float64), believed, seen.variance)
         counts = counts * allowed_cells(columns, self.views.sizes, self.zeros)
         self.targets.append(MarginalTarget(columns, counts, seen.variance))
-        self.beliefs = self.fitted(columns)
+        self.beliefs = self.fit(columns)
         return seen.variance
 
-    def finished(self) -> Beliefs:
+    def finish(self) -> Beliefs:
         """The model after a longer fit; what was paid for is delivered, whatever numbers do."""
         found = fit_beliefs(self.beliefs, self.targets, self.rows, steps=100)
         return found if found.finite else self.beginning
 
-    def fitted(self, columns: tuple[str, ...]) -> Beliefs:
+    def fit(self, columns: tuple[str, ...]) -> Beliefs:
         """The model that holds ``columns`` too; one that numbers cannot hold is begun anew."""
         grown = self.beliefs.extended([columns])
         if not grown.finite:
