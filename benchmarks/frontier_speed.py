@@ -20,7 +20,7 @@ from typing import Any
 
 import halfmask as hm
 from halfmask.sample import write
-from optimal_search import adult
+from optimal_search import ARX, adult
 
 KS = (2, 3, 4, 5, 7, 10, 15, 20, 30, 50)
 LS = (2, 3, 4)
@@ -73,8 +73,7 @@ def _compared(settings: int, together: float, alone: float) -> dict[str, float]:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    default = Path(__file__).resolve().parents[2] / "shared" / "data" / "arx"
-    parser.add_argument("--data", type=Path, default=default)
+    parser.add_argument("--data", type=Path, default=ARX)
     parser.add_argument("--rows", type=int, default=1_000_000)
     given = parser.parse_args()
     small = adult(given.data, ("occupation",))

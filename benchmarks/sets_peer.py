@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import csv
 import re
+import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -106,6 +107,8 @@ def main() -> None:
     parser.add_argument("--method", default="auto")
     parser.add_argument("--peer", action="store_true", help="anonypy in place of halfmask")
     given = parser.parse_args()
+    if not ARX.is_dir():  # both sides are scored by these hierarchies: others give other figures
+        sys.exit(f"The hierarchies of Adult that ARX ships are not there: put them in {ARX}.")
     rows = people()
     for k in map(int, given.k.split(",")):
         began = time.process_time()

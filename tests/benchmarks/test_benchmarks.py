@@ -13,7 +13,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "benchmarks"
-ADULT, HIERARCHIES, NOTHING = "Adult", "hierarchies of Adult", "nothing"
+ADULT, NOTHING = "Adult", "nothing"
+HIERARCHIES = "hierarchies of ARX"
+ARX = "with hierarchies of Adult where those of ARX are not there"
 DATABASE = "PostgreSQL"
 # Per script what it needs, its options, and those of its constants that make it long.
 SMALLEST: dict[str, tuple[str, list[str], dict[str, object]]] = {
@@ -54,14 +56,14 @@ SMALLEST: dict[str, tuple[str, list[str], dict[str, object]]] = {
         {"SIZES": (8,)},
     ),
     "first_use": (NOTHING, ["--rows", "100", "--only", "describe"], {"SQUARES": 1000}),
-    "frontier_speed": (HIERARCHIES, ["--rows", "300"], {"KS": (2, 5), "LS": (2,), "SHARES": (0,)}),
+    "frontier_speed": (ARX, ["--rows", "300"], {"KS": (2, 5), "LS": (2,), "SHARES": (0,)}),
     "mask_speed": (ADULT, ["--rows", "300"], {"SQUARES": 1000}),
     "noninterference": (
         NOTHING,
         ["--count", "1", "--workers", "1"],
         {"PER_WORLD": 1, "CHANGES": 1, "MANY": 1},
     ),
-    "optimal_search": (HIERARCHIES, ["--rows", "500", "--json"], {"RUNS": 1}),
+    "optimal_search": (ARX, ["--rows", "500", "--json"], {"RUNS": 1}),
     "personal_methods": (ADULT, ["--rows", "400"], {}),
     "population_models": (NOTHING, ["--repeats", "1"], {"FRACTIONS": (0.1,), "THOUSAND": 50}),
     "privbayes_tuning": (
@@ -72,7 +74,7 @@ SMALLEST: dict[str, tuple[str, list[str], dict[str, object]]] = {
     "query_overhead": (NOTHING, ["--rows", "500", "--repeat", "1"], {"TREES": (300, 100)}),
     "scale": (NOTHING, ["--rows", "500", "--memory-limit", "200MB"], {}),
     "scale_elsewhere": (DATABASE, ["postgres", "--rows", "500"], {}),
-    "sets_peer": (ADULT, ["--k", "2", "--method", "mondrian"], {}),
+    "sets_peer": (HIERARCHIES, ["--k", "2", "--method", "mondrian"], {}),
     "series_game": (NOTHING, ["--plain", "2", "--met", "1", "--histories", "4"], {}),
     "series_speed": (NOTHING, ["--people", "300", "--releases", "2"], {}),
     "synthetic_values": (ADULT, ["--rows", "600", "--k", "5"], {}),
@@ -101,13 +103,12 @@ def test_the_script_runs(name: str, monkeypatch, capsys, tmp_path: Path, request
         options = [*options, "--address", request.getfixturevalue("postgres")]
     monkeypatch.syspath_prepend(SCRIPTS)
     adult = import_module("_adult")
-    if needs == ADULT and adult.found() is None:
+    if needs in (ADULT, ARX) and adult.found() is None:
         pytest.skip("Adult is not there: run make data")
-    if needs == HIERARCHIES:
-        folder = ROOT.parent / "shared" / "data" / "arx"
-        if not folder.is_dir():
-            pytest.skip("the folder ../shared/data/arx with hierarchies of Adult is not there")
-        options = [*options, "--data", str(folder)]
+    if needs == HIERARCHIES and not (ROOT.parent / "shared" / "data" / "arx").is_dir():
+        pytest.skip("the folder ../shared/data/arx with hierarchies of Adult is not there")
+    if needs == ARX:
+        options = [*options, "--data", str(tmp_path / "none")]
         monkeypatch.setattr(import_module("optimal_search"), "MOST", 300)
     if name in PAGES:
         options = [*options, "-o", str(tmp_path)]
@@ -131,6 +132,17 @@ def test_the_script_runs(name: str, monkeypatch, capsys, tmp_path: Path, request
         page = (tmp_path / PAGES[name]).read_text(encoding="utf-8")
         assert "<figure>" in page
         assert all(json.loads(one.read_text(encoding="utf-8")) for one in tmp_path.glob("*.json"))
+
+
+def test_adult_is_read_with_the_hierarchies_of_arx_too(monkeypatch) -> None:
+    monkeypatch.syspath_prepend(SCRIPTS)
+    script = import_module("optimal_search")
+    if not script.ARX.is_dir():
+        pytest.skip("the folder ../shared/data/arx with hierarchies of Adult is not there")
+    monkeypatch.setattr(script, "MOST", 300)
+    table = script.adult(script.ARX, ("occupation",))
+    assert (len(table), len(table.schema.quasi)) == (300, 8)
+    assert table.hierarchy("age").height == 4
 
 
 def test_the_tables_of_the_thesis_on_rates_are_made_again(monkeypatch) -> None:
