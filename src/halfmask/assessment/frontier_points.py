@@ -19,6 +19,7 @@ from halfmask.release.partition import RowPartition, column_loss, table_loss
 from halfmask.report.frontier import RISKS
 from halfmask.table.classes import classes_by_id
 from halfmask.table.document import Result, document_field
+from halfmask.table.tuples import Tuples
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -93,7 +94,7 @@ class FigureReader:
         kept = np.flatnonzero(step >= 0)
         ids = np.unique(partition.same(self.table)[step[kept]], return_inverse=True)[1]
         columns = {name: name for name in self.sensitive}
-        classes = classes_by_id(self.table, kept, ids.reshape(-1), columns=columns)
+        classes = classes_by_id(Tuples.of(self.table), kept, ids.reshape(-1), columns=columns)
         losses = {name: column_loss(partition, self.table, step, name) for name in self.quasi}
         mass = np.bincount(step[kept], minlength=len(partition)).astype(np.float64)
         spread = [_spread_labels(partition, self.table, name, mass) for name in self.quasi]

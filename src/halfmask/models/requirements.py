@@ -6,6 +6,7 @@ anything else is computed, so that nothing which leaves depends on what they hol
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,10 +15,10 @@ from halfmask.errors import InfeasibleDemandsError, InputError, ParameterError, 
 from halfmask.models.statistics import own_demands
 from halfmask.models.verdict import Model, known_models
 from halfmask.table.classes import classes_by_id, distinct_classes, value_facts
-from halfmask.table.demands import demand_key, lone_values, states
+from halfmask.table.demands import demand_key, states
 from halfmask.table.schema import NO_QUASI
 from halfmask.table.table import require_table
-from halfmask.table.tuples import Tuples, all_ones, picked, rows_in
+from halfmask.table.tuples import Tuples, picked, rows_in, tally
 from halfmask.table.weights import widen
 
 if TYPE_CHECKING:
@@ -234,48 +235,71 @@ def _model_faults(table: Table, model: Model) -> list[str]:
 
 
 def group_statistics(
-    table: Table,
+    tuples: Tuples,
     models: Sequence[Model],
-    rows: NDArray[np.int64],
+    entries: NDArray[np.int64],
     ids: NDArray[np.int64],
-    counts: NDArray[np.int64] | None = None,
 ) -> Classes:
-    """The statistics that ``models`` read of ``rows`` in the classes that ``ids`` states."""
+    """The statistics that ``models`` read of ``entries`` in the classes that ``ids`` states."""
     columns = {name: name for model in models for name in model.columns}
-    columns |= {key: key for model in models for key in demand_keys(table, model)}
+    columns |= {key: key for model in models for key in demand_keys(tuples.table, model)}
     weighted = any(model.weighted for model in models)
-    return classes_by_id(table, rows, ids, columns=columns, weighted=weighted, counts=counts)
+    return classes_by_id(tuples, entries, ids, columns=columns, weighted=weighted)
 
 
-def largest_feasible(
-    table: Table, models: Sequence[Model], counts: NDArray[np.int64] | None = None
-) -> NDArray[np.bool_]:
-    """The largest set of rows whose own demands can all be met, as a mask.
-
-    With ``counts``, entries of the table stand for so many rows each.
+def largest_feasible(tuples: Tuples, models: Sequence[Model]) -> NDArray[np.bool_]:
+    """The largest set of entries whose own demands can all be met, as a mask.
 
     Whoever demands more than all rows together give must go; then the others have fewer, so this
     repeats. Every set that can be served survives each round, so what remains is the largest. It
     depends on nothing that the others hold, but for the values that some demand to be many; these
     are counted among other people, so that nobody's own value decides whether this person stays.
     """
-    keep = np.ones(len(table), dtype=np.bool_)
-    asked = [(model, asked_for(table, model)) for model in models if model.policy]
+    keep = np.ones(len(tuples), dtype=np.bool_)
+    asked = [(model, asked_for(tuples.table, model)) for model in models if model.policy]
     while True:
         before = int(keep.sum())
         for model, demands in asked:
             here = np.flatnonzero(keep)
             if len(here):
                 one = np.zeros(len(here), dtype=np.int64)
-                held = None if counts is None else counts[here]
-                classes = group_statistics(table, (model,), here, one, held)
+                classes = group_statistics(tuples, (model,), here, one)
                 wanted = demands[here]
                 if model.policy == ("l",):
-                    alone = lone_values(table, model.columns[0], here, held)
+                    alone = lone_values(tuples, model.columns[0], here)
                     wanted = np.where(wanted > 1, wanted + alone, wanted)
                 keep[here] = ~model.unmet(classes, one, wanted)
         if int(keep.sum()) == before:
             return keep
+
+
+def lone_values(tuples: Tuples, column: str, entries: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Per entry, how many values of ``column`` its person alone holds among ``entries``.
+
+    Whether people can have as many values as they ask for is decided without these: else it would
+    tell what the person holds.
+
+    Example:
+        >>> import halfmask as hm
+        >>> from halfmask.table.tuples import Tuples
+        >>> people = hm.read({"ill": ["flu", "flu", "gout", None]}, schema={"ill": "sensitive"})
+        >>> lone_values(Tuples.of(people), "ill", np.arange(4)).tolist()
+        [0, 0, 1, 0]
+    """
+    table = tuples.table
+    encoded, person = table.encode(column), table.schema.person
+    size = len(encoded.values)
+    codes = encoded.codes[entries].astype(np.int64)
+    known = encoded.values.is_valid().to_numpy(zero_copy_only=False)
+    if person is None or person not in table.arrow.column_names:
+        held = tally(codes, size, picked(tuples.counts, entries))
+        return np.asarray((held == 1) & known)[codes].astype(np.int64)
+    owners = table.encode(person).codes[entries].astype(np.int64)
+    pairs = np.unique(owners * size + codes)
+    holders = np.bincount(pairs % size, minlength=size)
+    alone = pairs[((holders == 1) & known)[pairs % size]] // size
+    found: NDArray[np.int64] = np.bincount(alone, minlength=int(owners.max(initial=0)) + 1)[owners]
+    return found
 
 
 def leave_out_unmet(
@@ -308,9 +332,7 @@ def leave_out_entries(
     if not own:
         return tuples, 0
     table, rows = tuples.table, tuples.rows
-    keep = largest_feasible(
-        prepare(table, own), own, None if all_ones(tuples.counts) else tuples.counts
-    )
+    keep = largest_feasible(replace(tuples, table=prepare(table, own)), own)
     out = rows - rows_in(picked(tuples.counts, keep))
     if not out or out == rows <= most:
         return tuples, 0

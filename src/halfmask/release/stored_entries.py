@@ -248,7 +248,7 @@ def _staying(
         return table, None, 0
     found = count_tuples(table, lambda _: names)
     own = [m for m in with_demanded_models(found.table, models) if m.policy]
-    keep = largest_feasible(found.table, own, found.counts)
+    keep = largest_feasible(found, own)
     if keep.all() or not keep.any():
         return table, None, 0
     encoded = {name: found.table.encode(name) for name in names}
@@ -262,7 +262,7 @@ def _staying(
     if person is not None and all(one.people is None for one in sources(schema)):
         people = len(np.unique(encoded[person].codes[keep]))
         # Whose rows count as people must not be served for that.
-        alone = largest_feasible(_without_person(found.table), own, found.counts)
+        alone = largest_feasible(replace(found, table=_without_person(found.table)), own)
         if people == int(found.counts[keep].sum()) and np.array_equal(alone, keep):
             table = _without_person(table)
             wanted = _columns_read(table.schema, models)

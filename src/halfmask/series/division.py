@@ -22,10 +22,10 @@ from halfmask.errors import InfeasibleDemandsError, InputError, PrivacyError
 from halfmask.metrics.space import space_of
 from halfmask.models.k_anonymity import KAnonymity
 from halfmask.models.l_diversity import LDiversity, MInvariance
-from halfmask.models.requirements import LEAVE_OUT, prepare
+from halfmask.models.requirements import LEAVE_OUT, lone_values, prepare
 from halfmask.models.statistics import own_demands
 from halfmask.release.labels import encode_labels, required_sharing
-from halfmask.table.demands import lone_values
+from halfmask.table.tuples import Tuples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -505,7 +505,9 @@ def _unmet(
         here = np.flatnonzero(~out)
         codes, values = table.encode(column).codes[here], table.encode(column).values
         held = len(np.unique(codes)) - int(values.null_count and (codes == len(values) - 1).any())
-        short = (asked[here] > 1) & (asked[here] + lone_values(table, column, here) > held)
+        short = (asked[here] > 1) & (
+            asked[here] + lone_values(Tuples.of(table), column, here) > held
+        )
         if not short.any():
             return out
         out[here[short]] = True

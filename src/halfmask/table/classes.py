@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
-from halfmask.table.tuples import Owners, contiguous, ones, pack_tuples, tally
+from halfmask.table.tuples import Owners, contiguous, pack_tuples, picked, tally
 from halfmask.table.values import dictionary_of
 
 if TYPE_CHECKING:
@@ -465,28 +465,25 @@ def distinct_classes(
 
 
 def classes_by_id(
-    table: Table,
-    rows: NDArray[np.int64],
+    tuples: Tuples,
+    entries: NDArray[np.int64],
     ids: NDArray[np.int64],
     *,
     columns: Mapping[str, str],
     weighted: bool = False,
-    counts: NDArray[np.int64] | None = None,
 ) -> Classes:
-    """The classes that ``ids`` states for some ``rows``, with histograms of ``columns`` by key.
-
-    With ``counts``, each of ``rows`` is an entry that stands for so many.
-    """
+    """The classes that ``ids`` states for ``entries``, with histograms of ``columns`` by key."""
     from halfmask.kernels import grouping
 
+    table, counts = tuples.table, picked(tuples.counts, entries)
     count = int(ids.max(initial=-1)) + 1
-    one = np.ones(len(rows), dtype=np.int64) if counts is None else contiguous(counts)
-    sizes = tally(ids, count, ones(len(rows)) if counts is None else counts)
+    one = contiguous(counts)
+    sizes = tally(ids, count, counts)
     small = ids.astype(np.int32)
     people = sizes
     pairs = None
     if table.schema.person is not None:
-        person = table.encode(table.schema.person).codes[rows].astype(np.int64)
+        person = table.encode(table.schema.person).codes[entries].astype(np.int64)
         pairs = np.unique(person << 32 | ids)
         people = np.bincount(pairs & 0xFFFFFFFF, minlength=count)
     population = None
@@ -494,20 +491,18 @@ def classes_by_id(
         population = np.zeros(count, dtype=np.int64)
         each, stands = whole_weights(table)
         if pairs is None or stands is None:
-            np.add.at(population, ids, each[rows] * one)
+            np.add.at(population, ids, each[entries] * one)
         else:
             np.add.at(population, pairs & 0xFFFFFFFF, stands[pairs >> 32])
-    each = np.arange(len(rows) + 1, dtype=np.int64)
+    each = np.arange(len(entries) + 1, dtype=np.int64)
     histograms = {}
     for key, name in columns.items():
         facts = value_facts(table, name)
         merged = grouping.merge_histograms(
-            small, count, each, table.encode(name).codes[rows], one, facts["domain"]
+            small, count, each, table.encode(name).codes[entries], one, facts["domain"]
         )
-        stating = people_by_demand(table, name, rows)
-        everyone = None  # entries that are not among ``rows`` have no counts here
-        if counts is None:
-            everyone = np.bincount(table.encode(name).codes, minlength=facts["domain"])
+        stating = people_by_demand(table, name, entries)
+        everyone = tally(table.encode(name).codes, facts["domain"], tuples.counts)
         histograms[key] = Histogram(*merged, **facts, people=stating, reference=everyone)
     keys = np.arange(count, dtype=np.uint64).reshape(-1, 1)
     return Classes(keys, sizes, people.astype(np.int64), histograms, population)

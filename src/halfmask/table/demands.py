@@ -288,38 +288,6 @@ def people_who(table: Table, rows: NDArray[np.bool_]) -> int:
     return len(np.unique(table.encode(table.schema.person).codes[rows]))
 
 
-def lone_values(
-    table: Table,
-    column: str,
-    rows: NDArray[np.int64],
-    counts: NDArray[np.int64] | None = None,
-) -> NDArray[np.int64]:
-    """Per row, how many values of ``column`` its person alone holds among ``rows``.
-
-    Whether people can have as many values as they ask for is decided without these: else it would
-    tell what the person holds. With ``counts``, a row stands for so many.
-
-    Example:
-        >>> import halfmask as hm
-        >>> people = hm.read({"ill": ["flu", "flu", "gout", None]}, schema={"ill": "sensitive"})
-        >>> lone_values(people, "ill", np.arange(4)).tolist()
-        [0, 0, 1, 0]
-    """
-    encoded, person = table.encode(column), table.schema.person
-    size = len(encoded.values)
-    codes = encoded.codes[rows].astype(np.int64)
-    known = encoded.values.is_valid().to_numpy(zero_copy_only=False)
-    if person is None or person not in table.arrow.column_names:
-        held = np.bincount(codes, weights=None if counts is None else counts, minlength=size)
-        return np.asarray((held == 1) & known)[codes].astype(np.int64)
-    owners = table.encode(person).codes[rows].astype(np.int64)
-    pairs = np.unique(owners * size + codes)
-    holders = np.bincount(pairs % size, minlength=size)
-    alone = pairs[((holders == 1) & known)[pairs % size]] // size
-    found: NDArray[np.int64] = np.bincount(alone, minlength=int(owners.max(initial=0)) + 1)[owners]
-    return found
-
-
 def join_policies(table: pa.Table, policies: pa.Table, schema: Schema) -> pa.Table:
     """Append each person's demands, looked up by the person column.
 

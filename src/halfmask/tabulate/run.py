@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from halfmask.errors import ParameterError, PrivacyError
+from halfmask.models.requirements import lone_values
 from halfmask.release.candidate import Proof, TabulationCandidate
 from halfmask.release.demands import SET_ASIDE, require_choice, state_demands
 from halfmask.release.seal import seal
 from halfmask.release.stored_entries import read_columns
 from halfmask.release.tabulation.door import refuse_distances
 from halfmask.release.tabulation.recount import TableDesign
-from halfmask.table.demands import lone_values, people_who, resolve_demand
+from halfmask.table.demands import people_who, resolve_demand
 from halfmask.table.table import Table, require_table
+from halfmask.table.tuples import Tuples
 from halfmask.table.weights import unweighted_notes
 from halfmask.tabulate.attack import ProtectionProblem
 from halfmask.tabulate.cell_keys import NoiseTable, cell_keys, record_keys
@@ -348,7 +350,7 @@ def _refuse_too_diverse(table: Table, name: str, l_: Numbers) -> None:
     while True:
         here = np.flatnonzero(kept)
         held = len(np.unique(codes[kept & known]))
-        short = (l_[here] > 1) & (l_[here] + lone_values(table, name, here) > held)
+        short = (l_[here] > 1) & (l_[here] + lone_values(Tuples.of(table), name, here) > held)
         if not short.any():
             break
         kept[here[short]] = False

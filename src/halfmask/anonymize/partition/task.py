@@ -10,6 +10,7 @@ import numpy as np
 from halfmask.errors import InfeasibleDemandsError, ParameterError, UnsatisfiableError
 from halfmask.metrics.space import Space, space_of
 from halfmask.models.requirements import LEAVE_OUT, group_statistics, largest_feasible
+from halfmask.table.tuples import Tuples
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -76,7 +77,7 @@ class PartitionTask:
 
     def classes(self, ids: NDArray[np.int64]) -> Classes:
         """The statistics of the classes that ``ids`` states."""
-        return group_statistics(self.table, self.models, self.rows, ids)
+        return group_statistics(Tuples.of(self.table), self.models, self.rows, ids)
 
 
 def task_of(table: Table, models: Sequence[Model], **settings: Any) -> PartitionTask:
@@ -147,7 +148,7 @@ def require_feasible(task: PartitionTask) -> None:
         InfeasibleDemandsError: people demand more than the table can give.
         UnsatisfiableError: all rows in one class would break a model.
     """
-    keep = largest_feasible(task.table, task.models)
+    keep = largest_feasible(Tuples.of(task.table), task.models)
     if not keep.all():
         out = np.flatnonzero(~keep)
         names = task.table.schema.policy_names if any(m.policy for m in task.models) else ()
