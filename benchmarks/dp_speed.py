@@ -22,7 +22,7 @@ import pyarrow as pa
 
 import halfmask as hm
 from _adult import complete_rows
-from halfmask.dp.domain import encoded, public_domains
+from halfmask.dp.domain import public_codes, public_domains
 from halfmask.sample.population import people
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table
@@ -34,7 +34,7 @@ ASKED = 200  # times the SQL of ``group_by``
 def codes(table: Table, domains: dict[str, object]) -> dict[str, np.ndarray]:
     """Public codes of every column."""
     known = public_domains(list(domains), domains)
-    return {name: encoded(table, name, domain) for name, domain in known.items()}
+    return {name: public_codes(table, name, domain) for name, domain in known.items()}
 
 
 def pair_distance(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> float:

@@ -25,7 +25,7 @@ import _adult
 from _dp_comparators import COMPARATORS
 from halfmask.dp.accountant import Accountant
 from halfmask.dp.budget import Pure
-from halfmask.dp.domain import encoded, public_domains
+from halfmask.dp.domain import public_codes, public_domains
 from halfmask.dp.views import guarded_rows
 from halfmask.report.page import render_template
 from halfmask.report.plots import plot
@@ -71,7 +71,7 @@ class Bench:
         cut = len(arrow) * 4 // 5
         self.table = Table(arrow, Schema())
         self.train = Table(arrow.take(np.sort(order[:cut])), Schema())
-        rows = {n: encoded(self.table, n, d) for n, d in self.domains.items()}
+        rows = {n: public_codes(self.table, n, d) for n, d in self.domains.items()}
         self.test = {name: code[order[cut:]] for name, code in rows.items()}
         self.learned = {name: code[order[:cut]] for name, code in rows.items()}
         self.original = self.histogram(rows)
@@ -86,7 +86,7 @@ class Bench:
     def run(self, table: Table, method: str, epsilon: str, **options: object) -> dict[str, object]:
         """Synthetic rows of one run, and what the model knows of its grid."""
         if method in COMPARATORS:
-            codes = {n: encoded(table, n, d) for n, d in self.domains.items()}
+            codes = {n: public_codes(table, n, d) for n, d in self.domains.items()}
             random = np.random.default_rng()
             weights = COMPARATORS[method](self.histogram(codes), float(epsilon), random).ravel()
             kept = np.flatnonzero(weights > 0)

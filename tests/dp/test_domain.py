@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from halfmask.dp.domain import Bins, Values, domain_of, encoded, public_domains
+from halfmask.dp.domain import Bins, Values, domain_of, public_codes, public_domains
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table
@@ -148,7 +148,7 @@ def test_impossible_domains_are_refused() -> None:
 
 def test_codes_per_row() -> None:
     table = Table(pa.table({"x": ["b", "a", "b"]}), Schema())
-    assert encoded(table, "x", Values(("a", "b"))).tolist() == [1, 0, 1]
+    assert public_codes(table, "x", Values(("a", "b"))).tolist() == [1, 0, 1]
 
 
 def test_a_domain_of_several_types_is_refused() -> None:

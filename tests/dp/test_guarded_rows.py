@@ -138,7 +138,7 @@ def test_the_bound_on_rows_scales_the_noise() -> None:
 
 def test_grouped_views_share_the_allowance() -> None:
     locked = make(Pure(2000))
-    coarse = locked.grouped({"p": np.array([0, 1]), "q": np.array([0, 0, 1])})
+    coarse = locked.recode({"p": np.array([0, 1]), "q": np.array([0, 0, 1])})
     assert coarse.sizes == {"p": 2, "q": 2}
     assert coarse.count(("q",), Pure(1000)).counts.tolist() == [2, 1]
     assert locked.allowance.remaining == Pure(1000)

@@ -80,7 +80,7 @@ def test_the_secret_order_tells_all_rows_apart() -> None:
 
     pairs = [("1", "11"), ("11", "1"), ("111", ""), ("", "111"), (None, "111"), ("111", None)]
     rows = pa.table({"a": [a for a, _ in pairs], "b": [b for _, b in pairs]})
-    query = Labeling({}, None, {}, ("a", "b"), frozenset())._ranked("rows_ r", ["1"])
+    query = Labeling({}, None, {}, ("a", "b"), frozenset())._number_repeats("rows_ r", ["1"])
     drawn = query.partition("ORDER BY ")[2].partition(") AS hm_rank")[0]
     with duckdb.connect() as connection:
         connection.register("rows_", rows)
@@ -177,12 +177,12 @@ def test_which_of_alike_rows_goes_where_is_told_by_no_column(tmp_path: Path) -> 
 def test_an_engine_that_numbers_rows_wrongly_releases_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = Labeling._ranked
+    honest = Labeling._number_repeats
 
     def across(self: Labeling, source: str, keys: Sequence[str]) -> str:
         return honest(self, source, keys).replace("PARTITION BY", "PARTITION BY 1 + 0 *")
 
-    monkeypatch.setattr(Labeling, "_ranked", across)
+    monkeypatch.setattr(Labeling, "_number_repeats", across)
     with pytest.raises(hm.errors.InternalError, match="other rows than those that were checked"):
         hm.anonymize(stored(tmp_path, alike()), *MODELS, method="mdav")
 

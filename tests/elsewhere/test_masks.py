@@ -154,7 +154,7 @@ def test_another_value_than_was_masked_does_not_leave(
             query = rows(self, table)
             if table == "rows_" and not found:
                 found.append(query)
-                name = staging.quoted(column)
+                name = staging.quote(column)
                 return f"SELECT * REPLACE ({name} + 1 AS {name}) FROM ({query}) q"  # noqa: S608
             return query
 

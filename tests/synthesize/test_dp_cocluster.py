@@ -86,7 +86,7 @@ def test_adult_at_a_tenth_beats_the_histogram_and_privbayes(data) -> None:
     import pyarrow.parquet as pq
 
     from halfmask.dp.accountant import Accountant
-    from halfmask.dp.domain import encoded, public_domains
+    from halfmask.dp.domain import public_codes, public_domains
     from halfmask.dp.views import guarded_rows
     from halfmask.synthesize import histogram, privbayes
 
@@ -100,7 +100,7 @@ def test_adult_at_a_tenth_beats_the_histogram_and_privbayes(data) -> None:
         place = np.ravel_multi_index(tuple(rows[n] for n in columns), shape)
         return np.bincount(place, minlength=int(np.prod(shape))) / len(place)
 
-    truth = cells({n: encoded(table, n, d) for n, d in known.items()})
+    truth = cells({n: public_codes(table, n, d) for n, d in known.items()})
     random = np.random.default_rng(2)
     # A query asks for about half of the values of each column at once.
     queries = np.array([_mask(random, shape).ravel() for _ in range(60)])

@@ -66,7 +66,7 @@ def test_network_families_stay_useful(people, domains, make_views) -> None:
 def test_adult_pairs_within_the_target(data) -> None:
     """Nine columns, epsilon = 1, delta = 1e-9: mean total variation over all pairs."""
     import halfmask as hm
-    from halfmask.dp.domain import encoded, public_domains
+    from halfmask.dp.domain import public_codes, public_domains
     from halfmask.table.schema import Schema
     from halfmask.table.table import Table
 
@@ -78,7 +78,7 @@ def test_adult_pairs_within_the_target(data) -> None:
     known = public_domains(names, domains)
     made = hm.synthesize(table, "marginals", epsilon=1, delta=1e-9, domains=domains)
     both = [
-        {n: encoded(one, n, d).astype(np.int64) for n, d in known.items()}
+        {n: public_codes(one, n, d).astype(np.int64) for n, d in known.items()}
         for one in (table, Table(made.to_arrow(), Schema()))
     ]
     distances = []

@@ -24,8 +24,8 @@ class Recorder:
     def within(self, limit):
         return Recorder(self.inner.within(limit), self.answers)
 
-    def grouped(self, maps):
-        return Recorder(self.inner.grouped(maps), self.answers)
+    def recode(self, maps):
+        return Recorder(self.inner.recode(maps), self.answers)
 
     def count(self, columns, cost):
         return self._kept(self.inner.count(columns, cost))
@@ -55,7 +55,7 @@ class Replay:
     def within(self, limit):
         return Replay(self.sizes, limit, self.answers)
 
-    def grouped(self, maps):
+    def recode(self, maps):
         sizes = {name: int(new.max()) + 1 for name, new in maps.items()}
         return Replay(sizes, self.limit, self.answers)
 

@@ -20,7 +20,7 @@ from halfmask.release.partition import Perturbation
 from halfmask.release.stored_entries import read_note, why_read
 from halfmask.table.hierarchies.builders import columns_following, labels_stay
 from halfmask.table.table import Table
-from halfmask.table.tuples import picked, rows_in
+from halfmask.table.tuples import pick_counts, rows_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -109,7 +109,7 @@ def search_until_stable(
         keep = found.step >= 0
         if keep.all() or _labels_stay(found, rows, keep, models):
             return _with_counts(found, suppression, unserved, gone)
-        gone += rows_in(picked(rows.counts, ~keep))
+        gone += rows_in(pick_counts(rows.counts, ~keep))
         rows = rows.keep(keep)
 
 

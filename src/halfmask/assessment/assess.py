@@ -116,7 +116,7 @@ class AssessmentCase:
     @cached_property
     def alone(self) -> int:
         """Rows whose class holds nobody else."""
-        return _alone(self.classes)
+        return _rows_alone(self.classes)
 
     @cached_property
     def people(self) -> int:
@@ -218,13 +218,13 @@ class Advice(Result):
 
 def advice(table: Table, classes: Classes) -> tuple[Advice, ...]:
     """Try each quasi-identifier alone; the most helpful first."""
-    now = _alone(classes)
+    now = _rows_alone(classes)
     out = []
     for place, name in enumerate(table.schema.quasi):
         maps = table.hierarchy(name).maps
-        coarser = _alone(classes.coarsen([place], [maps[min(1, len(maps) - 1)]]))
+        coarser = _rows_alone(classes.coarsen([place], [maps[min(1, len(maps) - 1)]]))
         nothing = maps[-1] * 0
-        gone = _alone(classes.coarsen([place], [nothing]))
+        gone = _rows_alone(classes.coarsen([place], [nothing]))
         out.append(Advice(name, now, coarser, gone, len(maps) - 1))
     return tuple(sorted(out, key=lambda one: (one.one_level, one.removed, one.column)))
 
@@ -252,7 +252,7 @@ def generalization_path(table: Table, classes: Classes, *, share: float = 0.05) 
     quasi = table.schema.quasi
     maps = [table.hierarchy(name).maps for name in quasi]
     levels = [0] * len(quasi)
-    now, alone = classes, _alone(classes)
+    now, alone = classes, _rows_alone(classes)
     limit = share * int(classes.rows.sum())
     out: list[Step] = []
     while alone > limit and len(out) < _STEPS:
@@ -262,7 +262,7 @@ def generalization_path(table: Table, classes: Classes, *, share: float = 0.05) 
                 step = table.hierarchy(quasi[place]).step(levels[place], levels[place] + 1)
                 coarser = now.coarsen([place], [step])
                 # Among equal counts the step that leaves fewer classes is on its way further.
-                tries.append((_alone(coarser), len(coarser), place, coarser))
+                tries.append((_rows_alone(coarser), len(coarser), place, coarser))
         if not tries:
             break
         alone, _, place, now = min(tries, key=lambda one: one[:3])
@@ -272,7 +272,7 @@ def generalization_path(table: Table, classes: Classes, *, share: float = 0.05) 
     return tuple(out)
 
 
-def _alone(classes: Classes) -> int:
+def _rows_alone(classes: Classes) -> int:
     return int(classes.rows[(classes.people == 1)].sum())
 
 
@@ -444,7 +444,7 @@ def _read(schema: Schema) -> list[str]:
     return names if schema.person is None else [*names, schema.person]
 
 
-def _ranked(case: AssessmentCase, target: str) -> tuple[SetRate, ...]:
+def _rank_sets(case: AssessmentCase, target: str) -> tuple[SetRate, ...]:
     """The column sets that tell most about ``target``, beside what chance would give them."""
     found = rank_tuples(case.held, target, case.held.table.schema.quasi, size=case.size)[:5]
     times = max(3, min(10, _SHUFFLED // case.held.rows))
@@ -572,7 +572,7 @@ ASSESSED: tuple[Measure, ...] = (
     ),
     Measure(
         "discrimination", "Which column sets tell most about each sensitive column?",
-        lambda case: tuple((n, _ranked(case, n)) for n in case.table.schema.sensitive[:5]),
+        lambda case: tuple((n, _rank_sets(case, n)) for n in case.table.schema.sensitive[:5]),
         parts=("target", "sets"),
     ),
     Measure("criteria", "Are the criteria of the data protection authorities met?", table_criteria),

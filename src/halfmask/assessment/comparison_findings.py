@@ -80,10 +80,10 @@ def show_partition(one: PartitionMeasures, found: Comparison) -> Iterator[Findin
     )
     for name, meaning in _LOSSES:
         after = known_figure(getattr(one, name))
-        yield Finding(name.upper(), None, after, meaning, _unknown(one, name, after), "figure")
+        yield Finding(name.upper(), None, after, meaning, _why_unknown(one, name, after), "figure")
 
 
-def _unknown(one: PartitionMeasures, name: str, after: Estimate | None) -> str:
+def _why_unknown(one: PartitionMeasures, name: str, after: Estimate | None) -> str:
     """What is known of a loss where labels do not tell which row stands in which class."""
     if after is not None:
         return ""

@@ -320,7 +320,7 @@ class SharedSearch:
             problem = self._problem.under(setting.models, setting.suppression)
             if setting.method == "local":
                 solution = local.find_steps(problem, seed=None, time_limit=time_limit)
-                figures = None if solution.steps is None else self._measured(solution)
+                figures = None if solution.steps is None else self._measure_list(solution)
                 gap = solution.gap
             else:
                 if optimal.listable(problem):
@@ -375,7 +375,7 @@ class SharedSearch:
             self._figures[key] = self.measure.of_levels([(best.levels, classes.select(best.kept))])
         return self._figures[key]
 
-    def _measured(self, solution: Solution) -> PointFigures:
+    def _measure_list(self, solution: Solution) -> PointFigures:
         """The figures of a decision list."""
         assert solution.steps is not None  # noqa: S101 - only asked of solutions
         parts = []

@@ -99,7 +99,7 @@ class Setting:
     def name(self) -> str:
         """The setting in words."""
         left = f", {_percent(self.suppression)} suppressed" if self.suppresses else ""
-        promises = dict.fromkeys(map(_said, self.models))
+        promises = dict.fromkeys(map(_describe, self.models))
         return f"{', '.join(promises)}; {self.method}{left}"
 
     @property
@@ -239,7 +239,7 @@ def require_effort(seed: int, time_limit: float | None) -> None:
         require_number("time_limit", time_limit, 0, open_low=True)
 
 
-def _said(model: Model) -> str:
+def _describe(model: Model) -> str:
     """A model in few words; where its parameter is its own, without its name."""
     if model.policy and getattr(model, "default", None) == 1:  # it demands nothing of others
         return "own demands"

@@ -190,14 +190,14 @@ class MeasureResults(Document):
 
     def figures_as_values(self) -> dict[str, Any]:
         """The measures, then what follows from them."""
-        return self._measured() | Document.figures_as_values(self)
+        return self._figure_values() | Document.figures_as_values(self)
 
     def select(self, *derived: str) -> dict[str, Any]:
         """The measures that were found, limit and notes as plain values, and some that follow."""
         named = ("limit", "notes", *derived)
-        return self._measured() | {name: plain_value(getattr(self, name)) for name in named}
+        return self._figure_values() | {name: plain_value(getattr(self, name)) for name in named}
 
-    def _measured(self) -> dict[str, Any]:
+    def _figure_values(self) -> dict[str, Any]:
         return {said: _values(self.figures[name], parts) for name, said, parts in self._written}
 
 

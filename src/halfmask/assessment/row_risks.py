@@ -24,7 +24,7 @@ from halfmask.metrics.risk.inference import by_class, dis_scores
 from halfmask.metrics.risk.reidentification import prosecutor_risks as prosecutor_risks
 from halfmask.models.verdict import require_whole
 from halfmask.release.files import private_file, write_batches, write_table
-from halfmask.table.tuples import all_ones, ones, picked, rows_in
+from halfmask.table.tuples import all_ones, ones, pick_counts, rows_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -106,7 +106,7 @@ class RowRisks:
                 "risk": name,
                 "highest": float(getattr(self, name).max()),
                 "mean": _mean(getattr(self, name), self._rows),
-                "above": rows_in(picked(self._rows, self.above(limit, name))),
+                "above": rows_in(pick_counts(self._rows, self.above(limit, name))),
             }
             for name in self.given
             if name in _CHANCES
@@ -185,7 +185,7 @@ def row_risks(
     household = household or rows.schema.household
     if household is not None and household not in rows.column_names:
         raise SchemaError(f"There is no column {household!r} that could name households.")
-    held = _counted(rows, household, sampling.weight_column(rows, weights))
+    held = _count(rows, household, sampling.weight_column(rows, weights))
     classes, of_row = sampling.classes_of(held)
     people, prosecutor = classes.people[of_row], prosecutor_risks(classes.people, of_row)
     special = special_uniques(held, quasi, size=affordable_size(len(quasi), size))
@@ -208,7 +208,7 @@ def row_risks(
     return RowRisks(people, prosecutor, special.scores, special.smallest, **found, held=stays)
 
 
-def _counted(table: Table, household: str | None, weights: str | None) -> Tuples:
+def _count(table: Table, household: str | None, weights: str | None) -> Tuples:
     """The rows, or the distinct tuples of the columns that figures are made of."""
     schema = table.schema
     if table.stored is None:

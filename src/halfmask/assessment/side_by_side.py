@@ -146,7 +146,7 @@ class SideBySide(Document):
             InputError: a condition cannot be read or names no figure.
         """
         stated = [FigureBound.of(one) if isinstance(one, str) else one for one in conditions]
-        lines, stated = headlines(comparisons), [*_asked(comparisons[0]), *stated]
+        lines, stated = headlines(comparisons), [*_need_bounds(comparisons[0]), *stated]
         return cls(tuple(releases), lines, _judge(stated, lines), tuple(comparisons))
 
     def __repr__(self) -> str:
@@ -168,7 +168,7 @@ class SideBySide(Document):
         return replace(self, conditions=(*self.conditions, *more))
 
 
-def _asked(one: Comparison) -> Iterator[FigureBound]:
+def _need_bounds(one: Comparison) -> Iterator[FigureBound]:
     """The bounds of needs, which are the same of every release."""
     for need in one.needs:
         if need.at_least is not None:

@@ -214,7 +214,7 @@ class PartSizes:
         self._part = part.astype(np.int64)
         self._owner = owner
         self.alive = np.ones(int(part.max()) + 1, dtype=bool)
-        self.sizes = self._counted()
+        self.sizes = self._count_parts()
 
     def __repr__(self) -> str:
         return f"PartSizes({int(self.alive.sum())} parts)"
@@ -232,7 +232,7 @@ class PartSizes:
         self._part[self._part == gone] = kept
         self.sizes[kept] = len(np.unique(self._owner[self._part == kept]))
 
-    def _counted(self) -> NDArray[np.int64]:
+    def _count_parts(self) -> NDArray[np.int64]:
         part, count = self._part, len(self.alive)
         if self._owner is not None:
             pairs = np.unique(part << 32 | self._owner)

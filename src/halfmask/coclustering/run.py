@@ -239,7 +239,7 @@ def cocluster(
             observed, criterion=criterion, seed=seed, rounds=rounds, time_limit=time_limit
         )
         sides_found = zip(grid.variables, grid.partition, strict=True)
-        columns = tuple(_published(entries, variable, side) for variable, side in sides_found)
+        columns = tuple(_publish_parts(entries, variable, side) for variable, side in sides_found)
         found = CoClustering(grid, hierarchy(grid), rounds, columns)
     elif sides in ("rows", 2) and len(names) != 1:
         melted, grid = cocluster_columns(
@@ -320,7 +320,7 @@ def _counts(entries: Tuples) -> NDArray[np.int64] | None:
     return entries.counts if entries.engine else None
 
 
-def _published(entries: Tuples, variable: Variable, side: NDArray[np.int32]) -> ColumnParts:
+def _publish_parts(entries: Tuples, variable: Variable, side: NDArray[np.int32]) -> ColumnParts:
     """The column's parts: its intervals where it is cut, else its values."""
     table, counts = entries.table, _counts(entries)
     if variable.kind != "numeric" or variable.values is None:

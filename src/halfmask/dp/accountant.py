@@ -134,11 +134,11 @@ class Receipt:
         delta = self.promise.delta if isinstance(self.promise, Approximate) else 0
         for level, limit in self.limits.items():
             cost = self.levels.get(level, 0)
-            if not _implied(limit, Approximate(cost, delta) if delta else Pure(cost)):
+            if not _implies(limit, Approximate(cost, delta) if delta else Pure(cost)):
                 raise InternalError("The unit of a level does not imply what it pays.")
         if any(cost > level for level, cost in self.levels.items()):
             raise InternalError("People at a level of demand would pay more than they allow.")
-        if not _implied(self.limit, self.promise):
+        if not _implies(self.limit, self.promise):
             raise InternalError("The unit of the mechanisms does not imply the promise.")
 
     def to_dict(self) -> dict[str, object]:
@@ -394,7 +394,7 @@ def unit(promise: Budget) -> Budget:
     return Pure(promise.epsilon) if isinstance(promise, Approximate) else promise
 
 
-def _implied(limit: Budget, promise: Budget) -> bool:
+def _implies(limit: Budget, promise: Budget) -> bool:
     if isinstance(promise, Approximate) and isinstance(limit, Concentrated):
         return limit <= concentrated_within(promise)
     if isinstance(promise, Approximate):

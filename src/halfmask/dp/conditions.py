@@ -109,7 +109,7 @@ class ColumnCondition:
                 one is of dates and the other of numbers.
         """
         if not isinstance(domain, Bins):
-            return self._listed(domain.values)
+            return self._match_list(domain.values)
         if self.keys is None:
             inside, alone = self._intervals(domain), self._numbers(domain.special)
         else:
@@ -150,7 +150,7 @@ class ColumnCondition:
     def _numbers(self, numbers: Sequence[float]) -> list[bool]:
         return [self.low <= number < self.high for number in numbers]
 
-    def _listed(self, values: Sequence[object]) -> Mask:
+    def _match_list(self, values: Sequence[object]) -> Mask:
         keys = [value_key(value) for value in values]
         if self.keys is None:
             numbers = [_place(key, date=self.date) for key in keys]

@@ -171,7 +171,7 @@ class CountSeries:
         """
         with self._file.change() as change:
             serial = self._serial(change.records)
-            known, people = self._known(change.records, serial, shape)
+            known, people = self._read_nodes(change.records, serial, shape)
             missing = [node for node in nodes if node not in known]
             fresh = count(missing, people)
             if missing:
@@ -189,7 +189,7 @@ class CountSeries:
                 return int(record.body["serial"])
         return None
 
-    def _known(
+    def _read_nodes(
         self, records: Sequence[LedgerRecord], serial: int | None, shape: tuple[int, ...]
     ) -> tuple[dict[Node, Counts], dict[int, People]]:
         found: dict[Node, Counts] = {}

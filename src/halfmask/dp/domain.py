@@ -408,7 +408,7 @@ def require_fitting(domains: Mapping[str, Domain]) -> None:
         raise SchemaError(*faults)
 
 
-def encoded(table: Table, name: str, domain: Domain) -> NDArray[np.int32]:
+def public_codes(table: Table, name: str, domain: Domain) -> NDArray[np.int32]:
     """Per row, the public code of its value."""
     column = table.encode(name)
     return domain.encode(column.values)[column.codes]

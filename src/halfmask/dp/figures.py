@@ -188,9 +188,9 @@ def noisy_figure(
         return _sum(question.name, total, noisy.get(counted), question.scale, confidence)
     vectors = [noisy[counted], total]
     if question.kind == "mean":
-        return _computed(question.name, vectors, _mean(question.scale), confidence)
+        return _compute(question.name, vectors, _mean(question.scale), confidence)
     vectors.append(noisy[f"squares {question.column}"])
-    return _computed(question.name, vectors, _variance(question), confidence)
+    return _compute(question.name, vectors, _variance(question), confidence)
 
 
 def _count(name: str, count: NoisyVector, confidence: float) -> Figure:
@@ -263,7 +263,7 @@ def _variance(question: Question) -> Callable[..., Floats]:
     return variance
 
 
-def _computed(
+def _compute(
     name: str, vectors: Sequence[NoisyVector], formula: Callable[..., Floats], confidence: float
 ) -> Figure:
     """What ``formula`` makes of the vectors, and of what they can have been without noise."""

@@ -21,7 +21,7 @@ import numpy as np
 from halfmask.dp import mechanisms
 from halfmask.dp.accountant import ViewCost
 from halfmask.dp.budget import Approximate, Budget, Concentrated, Pure
-from halfmask.dp.domain import Bins, encoded
+from halfmask.dp.domain import Bins, public_codes
 from halfmask.dp.mechanisms import (
     CountTree,
     DiscreteGaussian,
@@ -114,7 +114,7 @@ class NoisyViews(Protocol):
         """A noisy table of counts over ``columns``."""
         ...
 
-    def grouped(self, maps: Mapping[str, NDArray[np.int64]]) -> NoisyViews:
+    def recode(self, maps: Mapping[str, NDArray[np.int64]]) -> NoisyViews:
         """The same rows after each column's codes went through a public map."""
         ...
 
@@ -221,7 +221,7 @@ class GuardedRows:
         free = turn < self.allowance.rows_per_person
         return rows[free], people[free]
 
-    def grouped(self, maps: Mapping[str, NDArray[np.int64]]) -> GuardedRows:
+    def recode(self, maps: Mapping[str, NDArray[np.int64]]) -> GuardedRows:
         """The same rows after each column's codes went through a public map."""
         sizes = {name: int(new.max()) + 1 for name, new in maps.items()}
         codes = {n: new.astype(np.int32)[self._codes[n]] for n, new in maps.items()}
@@ -339,7 +339,7 @@ def guarded_rows(
     """
     drawn = sampler or Sampler()
     allowance.secure = allowance.secure and drawn.secure
-    codes = {name: encoded(table, name, domain) for name, domain in domains.items()}
+    codes = {name: public_codes(table, name, domain) for name, domain in domains.items()}
     first = None if first_by is None else codes[first_by]
     kept = bounded_rows(table, allowance.rows_per_person, drawn, first)
     if kept is not None:
@@ -369,7 +369,7 @@ def coding_of(domains: Mapping[str, Domain]) -> dict[str, Coding]:
             alone = {float(n): domain.special_code(i) for i, n in enumerate(domain.special)}
             absent = len(domain) - 1 if domain.missing else domain.below
             cuts = CodeIntervals(tuple(domain.edges[1:-1]), domain.below, alone, absent)
-        found[name] = Coding(partial(encoded, name=name, domain=domain), cuts)
+        found[name] = Coding(partial(public_codes, name=name, domain=domain), cuts)
     return found
 
 

@@ -217,7 +217,7 @@ def _like(node: Expr, row: Row) -> Any:
     return found != bool(node.args.get("negate"))
 
 
-def _spelled(text: str, pattern: str) -> bool:
+def _matches(text: str, pattern: str) -> bool:
     return re.fullmatch(pattern.removeprefix("^").removesuffix("$"), text) is not None
 
 
@@ -265,7 +265,7 @@ def _modulo(left: Any, right: Any) -> Any:
     return type(left)(math.fmod(left, right))
 
 
-def _added(node: Expr, row: Row) -> Any:
+def _add(node: Expr, row: Row) -> Any:
     """Sums and differences, also of a moment and an interval."""
     by = node.expression
     left = evaluate_row(node.this, row)
@@ -302,7 +302,7 @@ def _extract(node: Expr, row: Row) -> Any:
     return getattr(found, unit.lower())
 
 
-def _truncated(node: Expr, row: Row) -> Any:
+def _truncate(node: Expr, row: Row) -> Any:
     found, unit = evaluate_row(node.this, row), node.args["unit"].name
     if found is None:
         return None
@@ -350,10 +350,10 @@ _SPECIAL: dict[type[Expr], Callable[[Any, Row], Any]] = {
     exp.Like: _like,
     exp.ILike: _like,
     exp.Trim: _trim,
-    exp.Add: _added,
-    exp.Sub: _added,
+    exp.Add: _add,
+    exp.Sub: _add,
     exp.Extract: _extract,
-    exp.TimestampTrunc: _truncated,
+    exp.TimestampTrunc: _truncate,
     exp.DateDiff: _days,
 }
 _STRICT: dict[type[Expr], Callable[..., Any]] = {
@@ -369,7 +369,7 @@ _STRICT: dict[type[Expr], Callable[..., Any]] = {
     exp.GTE: _compare(operator.ge),
     exp.LT: _compare(operator.lt),
     exp.LTE: _compare(operator.le),
-    exp.RegexpLike: _spelled,
+    exp.RegexpLike: _matches,
     exp.Upper: _upper,
     exp.Lower: _lower,
     exp.Length: len,

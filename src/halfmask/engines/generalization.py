@@ -85,7 +85,7 @@ def apply_rule(rule: Rule, value: exp.Expr, key: Key) -> exp.Expr:
     if isinstance(rule, Interval):
         return _lower_edge(rule.width, value, whole=key.kind == "integer", real=key.kind == "float")
     if isinstance(rule, Climb):
-        return _climbed(rule, value)
+        return _climb(rule, value)
     return exp.null()
 
 
@@ -145,7 +145,7 @@ def as_double(value: float) -> exp.Expr:
     return cast_to(exp.Literal.number(repr(float(value))), "double")
 
 
-def _climbed(rule: Climb, value: exp.Expr) -> exp.Expr:
+def _climb(rule: Climb, value: exp.Expr) -> exp.Expr:
     under: dict[object, list[object]] = {}
     for leaf, stand_in in rule.stand_ins.items():
         if leaf is not None:

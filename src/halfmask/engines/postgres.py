@@ -21,7 +21,7 @@ from halfmask.engines.request import (
     any_digits,
     bare_type,
     engine_refusal,
-    quoted,
+    quote,
     unread_type,
 )
 from halfmask.engines.sql import SqlEngine
@@ -121,9 +121,9 @@ class Postgres(SqlEngine):
             raise engine_refusal("postgres") from None
         try:
             with self._connection.cursor() as cursor, self._connection.transaction():
-                alike = cursor.execute(_ALIKE, [quoted(table)]).fetchall()
+                alike = cursor.execute(_ALIKE, [quote(table)]).fetchall()
                 cursor.execute(self.sql(exp.select("*").from_(named(table)).limit(0)))
-                found = {column.name: self._declared(column) for column in cursor.description}
+                found = {column.name: self._declared_type(column) for column in cursor.description}
                 return found | {name: unread_type() for (name,) in alike}
         except psycopg.Error:
             raise engine_refusal("postgres") from None
@@ -170,9 +170,9 @@ class Postgres(SqlEngine):
         """Bring a small table along, as a temporary one."""
         import psycopg
 
-        columns = ", ".join(f"{quoted(f.name)} {_name(f.type)}" for f in rows.schema)
-        names = ", ".join(quoted(f.name) for f in rows.schema)
-        table = quoted(name)
+        columns = ", ".join(f"{quote(f.name)} {_name(f.type)}" for f in rows.schema)
+        names = ", ".join(quote(f.name) for f in rows.schema)
+        table = quote(name)
         try:
             with self._connection.cursor() as cursor:
                 cursor.execute(f"DROP TABLE IF EXISTS pg_temp.{table}")
@@ -200,22 +200,22 @@ class Postgres(SqlEngine):
         import psycopg
 
         table, column = like
-        kinds = [f"{quoted(f.name)} {_name(f.type)}" for f in rows.schema]
+        kinds = [f"{quote(f.name)} {_name(f.type)}" for f in rows.schema]
         try:
             with self._connection.cursor() as cursor:
-                cursor.execute(f"DROP TABLE IF EXISTS pg_temp.{quoted(name)}")
+                cursor.execute(f"DROP TABLE IF EXISTS pg_temp.{quote(name)}")
                 if column is None:
-                    cursor.execute(f"CREATE TEMPORARY TABLE {quoted(name)} ({', '.join(kinds)})")
+                    cursor.execute(f"CREATE TEMPORARY TABLE {quote(name)} ({', '.join(kinds)})")
                 else:
                     # With the column's own type and collation, its values are compared as there.
                     more = "".join(f", NULL::{kind.rpartition(' ')[2]} AS {kind.partition(' ')[0]}"
                                    for kind in kinds[1:])  # fmt: skip
                     cursor.execute(
-                        f"CREATE TEMPORARY TABLE {quoted(name)} AS SELECT r.{column} AS value"
-                        f"{more} FROM {quoted(table)} r LIMIT 0"
+                        f"CREATE TEMPORARY TABLE {quote(name)} AS SELECT r.{column} AS value"
+                        f"{more} FROM {quote(table)} r LIMIT 0"
                     )
-                copy_batches(cursor, quoted(name), rows.to_reader())
-                cursor.execute(f"ANALYZE {quoted(name)}")
+                copy_batches(cursor, quote(name), rows.to_reader())
+                cursor.execute(f"ANALYZE {quote(name)}")
         except psycopg.errors.InsufficientPrivilege:
             raise EngineError(
                 "You may not make temporary tables in this database, and labels are joined by "
@@ -233,11 +233,11 @@ class Postgres(SqlEngine):
         import psycopg
 
         self._staged = name
-        names = ", ".join(f"g.{quoted(one)}" for one in labeling.published)
+        names = ", ".join(f"g.{quote(one)}" for one in labeling.published)
         query = labeling.groups(labeling.rows(table))
         try:
             self._connection.execute(
-                f"CREATE TEMPORARY TABLE {quoted(name)} AS SELECT {names} FROM ({query}) g "
+                f"CREATE TEMPORARY TABLE {quote(name)} AS SELECT {names} FROM ({query}) g "
                 f"CROSS JOIN LATERAL GENERATE_SERIES(1, g.{labeling.unused('hm_n')})"
             )
         except psycopg.Error as error:
@@ -256,7 +256,7 @@ class Postgres(SqlEngine):
             kinds = pa.schema(list(self._digits(table).items()))
             # A cursor with a name stays at the server; without one all rows come at once.
             cursor = self._connection.cursor(f"hm_{token_hex(6)}")
-            cursor.execute(f"SELECT * FROM {quoted(table)}")
+            cursor.execute(f"SELECT * FROM {quote(table)}")
         except psycopg.Error:
             raise engine_refusal("postgres") from None
 
@@ -265,7 +265,7 @@ class Postgres(SqlEngine):
                 with cursor:  # to close it asks the server too
                     while found := cursor.fetchmany(rows):
                         columns = [
-                            pa.array([_spelled(row[i], kind) for row in found], kind)
+                            pa.array([_spell(row[i], kind) for row in found], kind)
                             for i, kind in enumerate(kinds.types)
                         ]
                         yield pa.record_batch(columns, schema=kinds)
@@ -280,7 +280,7 @@ class Postgres(SqlEngine):
         for name, kind in found.items():
             if kind == any_digits():
                 scale = self._connection.execute(
-                    f"SELECT MAX(SCALE({quoted(name)})) FROM {quoted(table)}"
+                    f"SELECT MAX(SCALE({quote(name)})) FROM {quote(table)}"
                 ).fetchone()[0]
                 found[name] = pa.decimal128(38, scale or 0)
         return found
@@ -309,7 +309,7 @@ class Postgres(SqlEngine):
         """A text that changes where the table's rows change."""
         import psycopg
 
-        counted = f"SELECT COUNT(*), SUM(hashtextextended(t::text, 0)) FROM {quoted(table)} t"
+        counted = f"SELECT COUNT(*), SUM(hashtextextended(t::text, 0)) FROM {quote(table)} t"
         try:
             with self._connection.cursor() as cursor, self._connection.transaction():
                 rows, total = cursor.execute(counted).fetchone()
@@ -328,7 +328,7 @@ class Postgres(SqlEngine):
         )
         try:
             with self._connection.cursor() as cursor, self._connection.transaction():
-                found = cursor.execute(text, [quoted(table)]).fetchall()
+                found = cursor.execute(text, [quote(table)]).fetchall()
         except psycopg.Error:
             raise engine_refusal("postgres") from None
         return str(found[0][0]) if found else None
@@ -337,7 +337,7 @@ class Postgres(SqlEngine):
         """What gives the rows of a table or view."""
         import psycopg
 
-        name = f"{quoted(schema)}.{quoted(table)}" if schema else quoted(table)
+        name = f"{quote(schema)}.{quote(table)}" if schema else quote(table)
         try:
             with self._connection.cursor() as cursor, self._connection.transaction():
                 kinds = cursor.execute(_COLUMNS, [name]).fetchall()
@@ -378,7 +378,7 @@ class Postgres(SqlEngine):
             ) from None
         return array
 
-    def _declared(self, column: Any) -> pa.DataType:
+    def _declared_type(self, column: Any) -> pa.DataType:
         """The type of a column as declared; its digits, where it has some."""
         known = self._connection.adapters.types.get(column.type_code)
         if known is None or (known.name not in _TYPES and known.name != "numeric"):
@@ -416,7 +416,7 @@ class Postgres(SqlEngine):
         return _TYPES.get(name, pa.string())
 
 
-def _spelled(value: Any, kind: pa.DataType) -> Any:
+def _spell(value: Any, kind: pa.DataType) -> Any:
     """A value of a type of its own as its text."""
     return value if value is None or not pa.types.is_string(kind) else str(value)
 
@@ -530,7 +530,7 @@ def publish_table(
             reach("before publishing")
             _replace(cursor, name, fresh, kept)
             text = (MARK + record).replace("'", "''")
-            cursor.execute(f"COMMENT ON TABLE {quoted(name)} IS '{text}'")
+            cursor.execute(f"COMMENT ON TABLE {quote(name)} IS '{text}'")
     except psycopg.Error as error:
         raise EngineError(
             f"PostgreSQL could not publish the table ({type(error).__name__}): check that it can "
@@ -545,11 +545,11 @@ def publish_table(
 def _fill(cursor: Any, fresh: str, schema: pa.Schema, rows: pa.RecordBatchReader | None) -> None:
     """Make the new table of the rows, or of those that are staged in this database."""
     if rows is None:
-        cursor.execute(f"CREATE TABLE {quoted(fresh)} AS SELECT * FROM {STAGED}")
+        cursor.execute(f"CREATE TABLE {quote(fresh)} AS SELECT * FROM {STAGED}")
         return
-    columns = ", ".join(f"{quoted(f.name)} {_kind(f.type)}" for f in schema)
-    cursor.execute(f"CREATE TABLE {quoted(fresh)} ({columns})")
-    copy_batches(cursor, quoted(fresh), rows)
+    columns = ", ".join(f"{quote(f.name)} {_kind(f.type)}" for f in schema)
+    cursor.execute(f"CREATE TABLE {quote(fresh)} ({columns})")
+    copy_batches(cursor, quote(fresh), rows)
 
 
 _PUBLISHED = (
@@ -595,7 +595,7 @@ def _require_place(cursor: Any, name: str) -> list[tuple[Any, ...]] | None:
     cursor.execute(
         "SELECT c.oid, c.relkind, COALESCE(OBJ_DESCRIPTION(c.oid, 'pg_class'), '') "
         "FROM pg_class c WHERE c.oid = TO_REGCLASS(%s)",
-        [quoted(name)],
+        [quote(name)],
     )
     there = cursor.fetchone()
     if there is None:
@@ -627,8 +627,8 @@ def _require_place(cursor: Any, name: str) -> list[tuple[Any, ...]] | None:
 def _replace(cursor: Any, name: str, fresh: str, kept: list[tuple[Any, ...]] | None) -> None:
     """Give the new table its name, and to others what they had of the old one."""
     if kept is not None:
-        cursor.execute(f"DROP TABLE {quoted(name)}")
-    cursor.execute(f"ALTER TABLE {quoted(fresh)} RENAME TO {quoted(name)}")
+        cursor.execute(f"DROP TABLE {quote(name)}")
+    cursor.execute(f"ALTER TABLE {quote(fresh)} RENAME TO {quote(name)}")
     for who, what, further in kept or ():
         more = " WITH GRANT OPTION" if further else ""
-        cursor.execute(f"GRANT {what} ON {quoted(name)} TO {who}{more}")
+        cursor.execute(f"GRANT {what} ON {quote(name)} TO {who}{more}")

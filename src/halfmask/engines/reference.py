@@ -96,7 +96,7 @@ class Reference:
         out: dict[str, list[Any]] = {"place": list(inside)}
         out["rows"] = [len(rows) for rows in inside.values()]
         for i, m in enumerate(measures):
-            out[f"m{i}"] = [_measured(m, rows) for rows in inside.values()]
+            out[f"m{i}"] = [_measure(m, rows) for rows in inside.values()]
         return pa.table(out)
 
     def parts(
@@ -255,7 +255,7 @@ def _most(values: list[Any]) -> float | None:
 def _state(i: int, state: AggregateState, members: list[list[Row]]) -> dict[str, pa.Array]:
     found = [_values(state.expression, m) for m in members]
     if state.kind == "moments":
-        numbers = [[_bounded(v) for v in f] for f in found]
+        numbers = [[_bound(v) for v in f] for f in found]
         means = [fmean(f) if f else None for f in numbers]
         return {
             f"s{i}_n": pa.array([len(f) for f in numbers], pa.int64()),
@@ -297,10 +297,10 @@ _EMPTY = {
 }
 
 
-def _measured(measure: GroupMeasure, rows: list[Row]) -> Any:
+def _measure(measure: GroupMeasure, rows: list[Row]) -> Any:
     found = _values(measure.expression, rows)
     if measure.kind == "median":
-        return float(median(map(_bounded, found))) if found else None
+        return float(median(map(_bound, found))) if found else None
     if measure.kind == "distinct":
         return len(set(found))
     if measure.kind == "rows":
@@ -321,7 +321,7 @@ def _lists(values: list[list[Any]]) -> pa.Array:
     return pa.array(values, pa.list_(flat.type))
 
 
-def _bounded(value: Any) -> float:
+def _bound(value: Any) -> float:
     number = float(value)
     return 1e100 if isnan(number) else min(max(number, -1e100), 1e100)
 
@@ -333,7 +333,7 @@ def _brought(request: Request, amount: Expr, rows: list[Row]) -> list[Any]:
         value = evaluate_row(amount, row)
         who = i if request.person is None else evaluate_row(request.person, row)
         if value is not None:
-            found[who] = found.get(who, 0.0) + abs(_bounded(value))
+            found[who] = found.get(who, 0.0) + abs(_bound(value))
     return sorted(found.values(), reverse=True)
 
 

@@ -315,6 +315,6 @@ def bare_type(name: str) -> str:
     return " ".join(re.sub(r"\([^()]*\)", "", name).lower().split())
 
 
-def quoted(name: str) -> str:
+def quote(name: str) -> str:
     """A name as SQL writes it, whatever characters stand in it."""
     return '"' + name.replace('"', '""') + '"'

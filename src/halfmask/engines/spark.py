@@ -67,7 +67,7 @@ class Spark(SqlEngine):
 
     def columns(self, table: str) -> dict[str, pa.DataType] | None:
         """The columns of a table; None where there is no such table."""
-        quoted = _quoted(self._views.get(table, table))
+        quoted = _quote(self._views.get(table, table))
         if not self._session.catalog.tableExists(quoted):
             return None
         rows = self._session.table(quoted).limit(0)
@@ -110,7 +110,7 @@ class Spark(SqlEngine):
             c.cast(c.type.value_type) if pa.types.is_dictionary(c.type) else c for c in rows.columns
         ]
         plain = pa.table(columns, names=rows.column_names)
-        self._session.createDataFrame(plain).createOrReplaceTempView(_quoted(name))
+        self._session.createDataFrame(plain).createOrReplaceTempView(_quote(name))
         self._brought.append(name)
 
     def begin(self) -> None:
@@ -139,7 +139,7 @@ class Spark(SqlEngine):
         """
         from sqlglot import parse_one
 
-        names = ", ".join(f"g.{_quoted(one)}" for one in labeling.published)
+        names = ", ".join(f"g.{_quote(one)}" for one in labeling.published)
         groups = self.sql(parse_one(labeling.groups(labeling.rows(table)), read="postgres"))
         count = f"g.{labeling.unused('hm_n')}"
         each = f"LATERAL VIEW EXPLODE(SEQUENCE(CAST(1 AS BIGINT), {count})) e AS hm_i"
@@ -208,12 +208,12 @@ class Spark(SqlEngine):
         try:
             session.table(self._views[STAGED]).write.format(kind).saveAsTable(fresh)
             try:
-                session.sql(f"COMMENT ON TABLE {_dotted(fresh)} IS '{text}'")
+                session.sql(f"COMMENT ON TABLE {_quote_path(fresh)} IS '{text}'")
                 self.show("hm_arrived", session.table(fresh))
                 check("hm_arrived")
-                session.sql(f"ALTER TABLE {_dotted(fresh)} RENAME TO {_dotted(name)}")
+                session.sql(f"ALTER TABLE {_quote_path(fresh)} RENAME TO {_quote_path(name)}")
             except BaseException:
-                session.sql(f"DROP TABLE IF EXISTS {_dotted(fresh)}")
+                session.sql(f"DROP TABLE IF EXISTS {_quote_path(fresh)}")
                 raise
         except HalfmaskError:
             raise
@@ -255,7 +255,7 @@ class Spark(SqlEngine):
         """A text that changes where the table's rows change."""
         from pyspark.errors import PySparkException
 
-        quoted = _quoted(self._views.get(table, table))
+        quoted = _quote(self._views.get(table, table))
         total = "SUM(CAST(XXHASH64(*) AS DECIMAL(38, 0)))"
         try:
             row = self._session.sql(f"SELECT COUNT(*) AS n, {total} AS t FROM {quoted}").first()  # noqa: S608
@@ -283,9 +283,9 @@ class Spark(SqlEngine):
         """What gives the rows of a table or view; of a frame only its columns are known."""
         from pyspark.errors import PySparkException
 
-        name = _quoted(self._views.get(table, table))
+        name = _quote(self._views.get(table, table))
         try:
-            kinds = self._session.table(f"{_quoted(schema)}.{name}" if schema else name).dtypes
+            kinds = self._session.table(f"{_quote(schema)}.{name}" if schema else name).dtypes
         except PySparkException:
             return None
         types = {column: bare_type(kind) for column, kind in kinds}
@@ -318,7 +318,7 @@ class SparkRows(Storage):
         return False
 
     @contextmanager
-    def _opened(self) -> Iterator[tuple[Any, str]]:
+    def _open_rows(self) -> Iterator[tuple[Any, str]]:
         engine = Spark(self.frame.sparkSession)
         try:
             engine.show("the_table", self.frame)
@@ -392,9 +392,9 @@ def _beside(name: str) -> str:
     return f"{home}{dot}hm_{token_hex(8)}"
 
 
-def _dotted(name: str) -> str:
-    return ".".join(map(_quoted, name.split(".")))
+def _quote_path(name: str) -> str:
+    return ".".join(map(_quote, name.split(".")))
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"

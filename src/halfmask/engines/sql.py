@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def collect_by_sql(engine: SqlEngine, request: Request) -> pa.Table:
     """Answer ``Engine.collect`` with SQL."""
     if _is_fused(request):
-        return engine.ask(_fused, engine, request)
+        return engine.ask(_fused_query, engine, request)
     tables = [engine.ask(main_query, request)]
     tables += [engine.ask(count_query, engine, request, j) for j in range(len(request.tests))]
     return join_groups(tables, len(request.keys))
@@ -42,7 +42,7 @@ def collect_by_sql(engine: SqlEngine, request: Request) -> pa.Table:
 def collect_queries(engine: Engine, request: Request) -> list[exp.Select]:
     """The queries behind ``collect``: one, or one more per test where there are several."""
     if _is_fused(request):
-        return [_fused(engine, request)]
+        return [_fused_query(engine, request)]
     return [
         main_query(request),
         *(count_query(engine, request, j) for j in range(len(request.tests))),
@@ -198,7 +198,7 @@ def trace_query(request: Request, columns: Mapping[str, exp.Expr]) -> exp.Select
     return rows_within(found.from_(rows, copy=False), request)
 
 
-def _fused(engine: Engine, request: Request) -> exp.Select:
+def _fused_query(engine: Engine, request: Request) -> exp.Select:
     names = key_names(request)
     inner = _select(
         *map(column, names),
@@ -212,7 +212,7 @@ def _fused(engine: Engine, request: Request) -> exp.Select:
         *map(column, names),
         alias(cast_to(exp.Sum(this=column("n")), "bigint"), "rows", quoted=True),
         *_demand_columns(request),
-        alias(_counted(request, 0), "t0_n"),
+        alias(_count_values(request, 0), "t0_n"),
         _inside(alias(engine.capped(column("v0"), request.tests[0].cap), "t0_values")),
         *(_inside(part) for i, state in enumerate(request.states) for part in _total(i, state)),
     ).from_(inner.subquery("d", copy=False), copy=False)
@@ -275,7 +275,7 @@ def seen_number(number: exp.Expr) -> exp.Expr:
     return exp.Case().when(outside, exp.convert(0), copy=False).else_(number, copy=False)
 
 
-def _counted(request: Request, j: int) -> exp.Expr:
+def _count_values(request: Request, j: int) -> exp.Expr:
     """How many values a test counts; of those who are left out, only whom it counts."""
     number = exp.Count(this=column(f"v{j}"))
     return number if request.tests[j].total else seen_number(number)

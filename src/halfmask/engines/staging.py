@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.engines.request import quoted, unused_name
+from halfmask.engines.request import quote, unused_name
 from halfmask.errors import EngineError, InternalError
 from halfmask.ownership import temporary_folder
 
@@ -115,7 +115,7 @@ class Labeling:
 
     def groups(self, rows: str) -> str:
         """The rows of a query, grouped, with how many there are of each, in order."""
-        every = ", ".join(map(quoted, self.published))
+        every = ", ".join(map(quote, self.published))
         places = self.places
         return (
             f"SELECT {every}, COUNT(*) AS {self.unused('hm_n')} FROM ({rows}) t "
@@ -151,13 +151,13 @@ class Labeling:
                 cell = self._label(name, f"m{place}.label", own)
             else:
                 cell = self._plain(name)
-            shown.append(f"{cell} AS {quoted(name)}")
+            shown.append(f"{cell} AS {quote(name)}")
         joins = [
-            f"LEFT JOIN {MAP}{i} m{i} ON r.{quoted(name)} = m{i}.value"
+            f"LEFT JOIN {MAP}{i} m{i} ON r.{quote(name)} = m{i}.value"
             for i, name in enumerate(names)
             if self.codes is not None or self.columns[name].labels is not None
         ]
-        source = f"{quoted(table)} r {' '.join(joins)}"
+        source = f"{quote(table)} r {' '.join(joins)}"
         if self.codes is None:
             return f"SELECT {', '.join(shown)} FROM {source}"
         keys = [
@@ -166,13 +166,13 @@ class Labeling:
         ]
         same = [f"c.key_{k} = {key}" for k, key in enumerate(keys)]
         if self.ranks is not None:
-            source = f"({self._ranked(source, keys)}) r"
+            source = f"({self._number_repeats(source, keys)}) r"
             named = (self.unused(f"hm_key_{k}") for k in range(len(keys)))
             same = [f"c.key_{k} = r.{name}" for k, name in enumerate(named)]
             same.append(f"r.{self.unused('hm_rank')} BETWEEN c.low AND c.high")
         return f"SELECT {', '.join(shown)} FROM {source} JOIN {CELLS} c ON {' AND '.join(same)}"
 
-    def _ranked(self, source: str, keys: Sequence[str]) -> str:
+    def _number_repeats(self, source: str, keys: Sequence[str]) -> str:
         """The rows with the number that each has among those of its combination."""
         own = {*self.columns, *self.cells}
         free = [name for name in self.published if name not in own]
@@ -183,7 +183,7 @@ class Labeling:
         numbered = f"ROW_NUMBER() OVER (PARTITION BY {', '.join(keys)} ORDER BY {drawn})"
         named = [f"{key} AS {self.unused(f'hm_key_{k}')}" for k, key in enumerate(keys)]
         named.append(f"{numbered} AS {self.unused('hm_rank')}")
-        kept = [f"r.{quoted(name)}" for name in self.published if name not in self.cells]
+        kept = [f"r.{quote(name)}" for name in self.published if name not in self.cells]
         return f"SELECT {', '.join([*kept, *named])} FROM {source}"
 
     def _keys(self) -> list[list[tuple[int, int]]]:
@@ -201,17 +201,17 @@ class Labeling:
     def _code(self, name: str, place: int) -> str:
         missing = self.columns[name].missing
         number = "NULL" if missing is None else str(missing)
-        return f"CASE WHEN r.{quoted(name)} IS NULL THEN {number} ELSE m{place}.code END"
+        return f"CASE WHEN r.{quote(name)} IS NULL THEN {number} ELSE m{place}.code END"
 
     def _label(self, name: str, label: str, own: ValueLabels) -> str:
         text = None
         if own.missing is not None and own.labels is not None:
             text = own.labels[own.missing].as_py()
         word = "NULL" if text is None else "'" + text.replace("'", "''") + "'"
-        return f"CASE WHEN r.{quoted(name)} IS NULL THEN {word} ELSE {label} END"
+        return f"CASE WHEN r.{quote(name)} IS NULL THEN {word} ELSE {label} END"
 
     def _plain(self, name: str) -> str:
-        cell = f"r.{quoted(name)}"
+        cell = f"r.{quote(name)}"
         if name not in self.floats:
             return cell
         # By its text: DuckDB takes none for NaN where a file says how large its numbers are.
@@ -322,9 +322,9 @@ class StagedRows:
         from sqlglot import parse_one
 
         self._require_open()
-        cells = (self._engine.hashed.format(f"CAST({quoted(c)} AS TEXT)") for c in kept)
+        cells = (self._engine.hashed.format(f"CAST({quote(c)} AS TEXT)") for c in kept)
         shown = ", ".join(
-            [*map(quoted, labels), *(f"SUM({c}) AS s{i}" for i, c in enumerate(cells))]
+            [*map(quote, labels), *(f"SUM({c}) AS s{i}" for i, c in enumerate(cells))]
         )
         places = ", ".join(str(i + 1) for i in range(len(labels)))
         written, source = (
@@ -396,7 +396,7 @@ def stage_rows(stored: Storage, labeling: Labeling) -> StagedRows:
 def _like(labeling: Labeling) -> Iterator[tuple[str, str]]:
     """Which table of values holds values of which column."""
     for place, name in enumerate(labeling.columns):
-        yield f"{MAP}{place}", quoted(name)
+        yield f"{MAP}{place}", quote(name)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from halfmask.engines.request import ATTACHED, quoted
+from halfmask.engines.request import ATTACHED, quote
 from halfmask.engines.sources import (
     is_address,
     is_database,
@@ -94,7 +94,7 @@ class Storage:
         keeps the engine, and the next question opens another.
         """
         held = ExitStack()
-        opened: tuple[Any, str] = held.enter_context(self._opened())
+        opened: tuple[Any, str] = held.enter_context(self._open_rows())
         engine, name = opened
         engine.begin()
         vars(self)["_held"] = (held, engine, name)  # frozen: no field
@@ -107,7 +107,7 @@ class Storage:
         if held is not None:
             yield held[1], held[2]
             return
-        with self._opened() as opened:
+        with self._open_rows() as opened:
             yield opened
 
     @property
@@ -123,7 +123,7 @@ class Storage:
         vars(self).pop("_held", None)
 
     @contextmanager
-    def _opened(self) -> Iterator[tuple[Engine, str]]:
+    def _open_rows(self) -> Iterator[tuple[Engine, str]]:
         if self._is_server:
             name = _require_name(self.table)
             engine = open_address(self.place)
@@ -253,7 +253,7 @@ def _show(
     elif not is_database(source):
         kind = file_kind(Path(source))
     if is_database(source):
-        origin = f"{ATTACHED}.{quoted(_require_name(table))}"
+        origin = f"{ATTACHED}.{quote(_require_name(table))}"
     elif kind == "parquet":
         origin = f"read_parquet({', '.join([path, *more])})"
     elif not is_pieces(source) and (

@@ -70,23 +70,23 @@ def tally_query(request: BoundedTally) -> exp.Select:
     """A tally as SQL: ``g0...``, ``rows``, per part ``n0``, ``s0``, ``q0``."""
     rows = request.source.copy()
     if request.level is not None:
-        rows = _levelled(rows, request)
+        rows = _keep_level(rows, request)
     for i, key in enumerate(request.keys):
-        rows = rows.select(_named(key.copy(), f"g{i}"), copy=False)
+        rows = rows.select(_alias(key.copy(), f"g{i}"), copy=False)
     for i, part in enumerate(request.parts):
-        rows = rows.select(_named(part.expression.copy(), f"v{i}"), copy=False)
+        rows = rows.select(_alias(part.expression.copy(), f"v{i}"), copy=False)
     if request.person is not None:
-        rows = rows.select(_named(request.person.copy(), "person"), copy=False)
-        rows = rows.select(_named(exp.Rand(), "drawn"), copy=False)
+        rows = rows.select(_alias(request.person.copy(), "person"), copy=False)
+        rows = rows.select(_alias(exp.Rand(), "drawn"), copy=False)
     if not rows.expressions:
-        rows = rows.select(_named(exp.Literal.number(1), "one"), copy=False)
+        rows = rows.select(_alias(exp.Literal.number(1), "one"), copy=False)
     totals = [exp.alias_(exp.Count(this=exp.Star()), "rows", quoted=True)]
     totals += [total for i, part in enumerate(request.parts) for total in _totals(i, part)]
     names = [f"g{i}" for i in range(len(request.keys))]
     if request.apart:
         names.append("level")
     if request.person is not None:
-        rows = _placed(rows)
+        rows = _number_rows(rows)
     query = exp.select(*map(_column, names), *totals, copy=False).from_(rows.subquery("a"))
     if request.person is not None:
         bound = exp.Literal.number(request.rows_per_person)
@@ -94,7 +94,7 @@ def tally_query(request: BoundedTally) -> exp.Select:
     return query.group_by(*map(_column, names)) if names else query
 
 
-def _levelled(rows: exp.Select, request: BoundedTally) -> exp.Select:
+def _keep_level(rows: exp.Select, request: BoundedTally) -> exp.Select:
     """The rows of the people whose level is kept, with the level beside them where it is told."""
     level = request.level
     assert level is not None  # noqa: S101 - asked before
@@ -103,23 +103,23 @@ def _levelled(rows: exp.Select, request: BoundedTally) -> exp.Select:
     name = next(part for part in ("from_", "from") if rows.args.get(part) is not None)
     table = rows.args[name].this
     # Inside FROM, where the rows that WHERE leaves out still count for a person's level.
-    inner = exp.select(exp.Star(), _named(level.copy(), LEVEL), copy=False).from_(table.copy())
+    inner = exp.select(exp.Star(), _alias(level.copy(), LEVEL), copy=False).from_(table.copy())
     rows = rows.from_(inner.subquery(table.alias_or_name), copy=False)
     at = exp.column(LEVEL, table=table.alias_or_name, quoted=True)
     rows = rows.where(
         exp.In(this=at, expressions=[exp.Literal.number(code) for code in request.kept]), copy=False
     )
-    return rows.select(_named(at.copy(), "level"), copy=False) if request.apart else rows
+    return rows.select(_alias(at.copy(), "level"), copy=False) if request.apart else rows
 
 
-def _placed(rows: exp.Select) -> exp.Select:
+def _number_rows(rows: exp.Select) -> exp.Select:
     """Each row with its place among those of its person, in an order that the engine draws."""
     place = exp.Window(
         this=exp.RowNumber(),
         partition_by=[_column("person")],
         order=exp.Order(expressions=[exp.Ordered(this=_column("drawn"), nulls_first=False)]),
     )
-    return exp.select(exp.Star(), _named(place, "place"), copy=False).from_(rows.subquery("b"))
+    return exp.select(exp.Star(), _alias(place, "place"), copy=False).from_(rows.subquery("b"))
 
 
 def reference_tally(
@@ -182,15 +182,15 @@ def reference_tally(
 def _totals(i: int, part: BoundedTerm) -> list[exp.Expr]:
     value = _column(f"v{i}")
     counted = exp.Distinct(expressions=[value]) if part.distinct else value
-    found = [_named(exp.Count(this=counted), f"n{i}")]
+    found = [_alias(exp.Count(this=counted), f"n{i}")]
     if part.summed:
-        found.append(_named(_whole(exp.Sum(this=value.copy())), f"s{i}"))
+        found.append(_alias(_whole(exp.Sum(this=value.copy())), f"s{i}"))
     if part.squared:
         real = cast_to(value.copy(), "double")
         square = exp.Div(this=real * real.copy(), expression=as_double(part.squared), typed=True)
         # Not ROUND: engines differ in where a half goes.
         rounded = cast_to(exp.Floor(this=square + as_double(0.5)), "bigint")
-        found.append(_named(_whole(exp.Sum(this=rounded)), f"q{i}"))
+        found.append(_alias(_whole(exp.Sum(this=rounded)), f"q{i}"))
     return found
 
 
@@ -198,7 +198,7 @@ def _whole(total: exp.Expr) -> exp.Expr:
     return cast_to(exp.Coalesce(this=total, expressions=[exp.Literal.number(0)]), "bigint")
 
 
-def _named(node: exp.Expr, name: str) -> exp.Expr:
+def _alias(node: exp.Expr, name: str) -> exp.Expr:
     return exp.alias_(node, name, quoted=True)
 
 

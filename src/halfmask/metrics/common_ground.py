@@ -143,7 +143,7 @@ def published_labels(
     level, code = found.reshape(-1, 2).T
     code = code.copy()
     code[fresh] = np.arange(len(fresh))
-    starts, covered = _covered(level, code, maps, spans)
+    starts, covered = _label_leaves(level, code, maps, spans)
     wide = np.diff(starts)
     for one in range(len(hierarchy.leaves)):
         at = level == one
@@ -242,7 +242,7 @@ def _spans(
     return spans
 
 
-def _covered(
+def _label_leaves(
     level: NDArray[np.int64],
     code: NDArray[np.int64],
     maps: NDArray[np.int32],

@@ -200,7 +200,7 @@ def measure_classes(
         wcss=partition.squared_distances(space, own, rows),
         wcsd=partition.pair_distances(space, own, rows) if few else None,
         diameter=partition.largest_diameter(space, own) if few else None,
-        split=_split(space, own, pairs),
+        split=_separation(space, own, pairs),
     )
 
 
@@ -242,7 +242,7 @@ def _entropy(
     return inside + gone / int(held.sum()) * every
 
 
-def _split(space: Space, ids: NDArray[np.int64], pairs: int) -> float | None:
+def _separation(space: Space, ids: NDArray[np.int64], pairs: int) -> float | None:
     if len(np.unique(ids)) == 1 or len(partition.distinct_rows(space)[0]) ** 2 > pairs:
         return None
     return partition.class_separation(space, ids)

@@ -86,7 +86,7 @@ class Cover:
     def mass(self) -> NDArray[np.float64]:
         """Per tuple, the released rows over it, each for its share of the tuples it covers."""
         alike, leaves = self._alike()
-        return self._found(leaves, self.released.rows / self.released.leaves).mass[alike]
+        return self._find(leaves, self.released.rows / self.released.leaves).mass[alike]
 
     def tightest(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Per tuple, the released tuple over it that covers least, -1 for none; and its mass."""
@@ -94,7 +94,7 @@ class Cover:
         ranks = np.empty(len(order), dtype=np.int64)
         ranks[order] = np.arange(len(order))
         alike, leaves = self._alike()
-        found = self._found(leaves, self.released.rows / self.released.leaves, ranks=ranks)
+        found = self._find(leaves, self.released.rows / self.released.leaves, ranks=ranks)
         best = np.where(found.best >= 0, order[found.best], -1)
         return best[alike], found.mass[alike]
 
@@ -106,13 +106,13 @@ class Cover:
         leaves = np.stack([c.ordered.number[c.before[self.first]] for c in self.released.columns])
         rows, ends = self.released.rows, np.zeros(len(self.released), dtype=np.int64)
         # Counted before they are listed: the list may be larger than memory.
-        sizes = self._found(leaves, rows, ends=ends, merged=False).ends
+        sizes = self._find(leaves, rows, ends=ends, merged=False).ends
         if int((sizes * sizes).sum()) > most:
             return None
         starts = np.concatenate(([0], np.cumsum(sizes)))
         fits = np.empty(starts[-1], dtype=np.int64)
         if len(fits):
-            self._found(leaves, rows, ends=starts[:-1].copy(), fits=fits, merged=False)
+            self._find(leaves, rows, ends=starts[:-1].copy(), fits=fits, merged=False)
         return starts, fits
 
     def _alike(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -128,7 +128,7 @@ class Cover:
         first[ids] = np.arange(len(ids))
         return ids, np.stack([held[first] for held in leaves])
 
-    def _found(
+    def _find(
         self,
         leaves: NDArray[np.int32],
         weights: NDArray[np.float64],
@@ -287,7 +287,7 @@ def sides(
     Raises:
         SchemaError: the original declares no quasi-identifier, or the release has none of them.
     """
-    before, after = Tuples.of(original), _released(release)
+    before, after = Tuples.of(original), _released_tuples(release)
     table = before.table
     schema = table.schema
     schema.require_quasi()
@@ -339,7 +339,7 @@ def _with_stars(after: Tuples, names: Sequence[str]) -> Tuples:
     return replace(after, table=table) if names else after
 
 
-def _released(release: ReleasedRows | Table | Tuples) -> Tuples:
+def _released_tuples(release: ReleasedRows | Table | Tuples) -> Tuples:
     if isinstance(release, Table | Tuples):
         return Tuples.of(release)
     return Tuples.of(Table(normalize(release.to_arrow(), ()), Schema()))

@@ -115,7 +115,7 @@ def people_of(rows: Table) -> Ints | None:
 
 def sharing(block: Ints, people: Ints | None) -> Ints:
     """Per row, how many people have the same codes, by sorting."""
-    group = _numbered(block, range(block.shape[1]))
+    group = _number_groups(block, range(block.shape[1]))
     if people is None:
         return np.bincount(group)[group]
     many = int(people.max(initial=0)) + 1
@@ -123,7 +123,7 @@ def sharing(block: Ints, people: Ints | None) -> Ints:
     return np.bincount(pairs // many)[group]
 
 
-def _numbered(block: Ints, columns: Sequence[int]) -> Ints:
+def _number_groups(block: Ints, columns: Sequence[int]) -> Ints:
     """Per row a number, the same where rows agree on the columns; column by column, exactly."""
     group = np.zeros(len(block), np.int64)
     size = 1
@@ -159,7 +159,7 @@ def _matches(block: Ints, blank: NDArray[np.bool_], short: Ints) -> Ints:
                 found[mine] += len(theirs)
                 continue
             both = np.concatenate([mine, theirs])
-            ids = _numbered(block[both], shown)
+            ids = _number_groups(block[both], shown)
             counts = np.bincount(ids[len(mine) :], minlength=int(ids.max()) + 1)
             found[mine] += counts[ids[: len(mine)]]
     return found[short]

@@ -178,10 +178,10 @@ def _failing(
     """Who states a demand that ``model`` finds not met."""
     if not model.policy:
         return ()
-    return _named(table, model.unmet(classes, ids, asked_for(table, model)), held)
+    return _name_failing(table, model.unmet(classes, ids, asked_for(table, model)), held)
 
 
-def _named(table: Table, rows: NDArray[np.bool_], held: Tuples) -> tuple[object, ...]:
+def _name_failing(table: Table, rows: NDArray[np.bool_], held: Tuples) -> tuple[object, ...]:
     """The people behind the marked rows, or these rows."""
     if table.schema.person is not None:
         people = table.encode(table.schema.person)
@@ -213,6 +213,6 @@ def _noise_alone(held: Tuples) -> tuple[Verdict, ...]:
         classes=0,
         rows=held.rows,
         note="People who state an epsilon and no k, l or t are kept by noise only.",
-        failing=_named(table, alone, held),
+        failing=_name_failing(table, alone, held),
     )
     return (verdict,)

@@ -138,8 +138,8 @@ class GuardingNodes(Model):
 
     def _links(self, classes: Classes) -> list[tuple[Ints, Ints, Ints]]:
         """Per node that anybody guards: the classes of these people, rows below it, all known."""
-        values = histogram(classes, self.column).known()
-        guards = histogram(classes, self.guard).known()
+        values = histogram(classes, self.column).drop_missing()
+        guards = histogram(classes, self.guard).drop_missing()
         if values.labels is None or guards.labels is None:
             raise InternalError("The class statistics lack the values.")
         nodes = guards.labels.drop_null().to_pylist()

@@ -161,7 +161,7 @@ class HouseholdKAnonymity(Model):
         )
 
     def _households(self, classes: Classes) -> NDArray[np.int64]:
-        return np.diff(histogram(classes, HOUSEHOLD).known().starts)
+        return np.diff(histogram(classes, HOUSEHOLD).drop_missing().starts)
 
 
 @register_model

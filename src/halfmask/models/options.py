@@ -250,7 +250,7 @@ def _read(
     given: Mapping[str, Any], mark: str, population: People, *, several: bool
 ) -> list[list[Model]]:
     """The models of each option and column that is stated."""
-    stated = list(_stated(given))
+    stated = list(_requests(given))
     people = _population(stated, mark, population)  # one table, so that it is counted once
     taken = {option for form, _ in stated for option in form.shared.values()} if several else ()
     out: list[list[Model]] = []
@@ -269,7 +269,7 @@ def _read(
     return out
 
 
-def _stated(given: Mapping[str, Any]) -> Iterator[tuple[Form, Sequence[Any]]]:
+def _requests(given: Mapping[str, Any]) -> Iterator[tuple[Form, Sequence[Any]]]:
     """The models that are asked for, with what is said of each."""
     for form in forms():
         stated = given.get(form.key)

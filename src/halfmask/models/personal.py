@@ -205,7 +205,7 @@ class PersonalLDiversity(Model):
         return np.asarray(self._values(classes)[ids] < asked)
 
     def _values(self, classes: Classes) -> NDArray[np.int64]:
-        held = np.diff(histogram(classes, self.column).known().starts)
+        held = np.diff(histogram(classes, self.column).drop_missing().starts)
         return np.maximum(held, 1)  # a demand of 1 asks for nothing
 
 

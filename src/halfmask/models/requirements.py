@@ -18,7 +18,7 @@ from halfmask.table.classes import classes_by_id, distinct_classes, value_facts
 from halfmask.table.demands import demand_key, states
 from halfmask.table.schema import NO_QUASI
 from halfmask.table.table import require_table
-from halfmask.table.tuples import Tuples, picked, rows_in, tally
+from halfmask.table.tuples import Tuples, pick_counts, rows_in, tally
 from halfmask.table.weights import widen
 
 if TYPE_CHECKING:
@@ -292,7 +292,7 @@ def lone_values(tuples: Tuples, column: str, entries: NDArray[np.int64]) -> NDAr
     codes = encoded.codes[entries].astype(np.int64)
     known = encoded.values.is_valid().to_numpy(zero_copy_only=False)
     if person is None or person not in table.arrow.column_names:
-        held = tally(codes, size, picked(tuples.counts, entries))
+        held = tally(codes, size, pick_counts(tuples.counts, entries))
         return np.asarray((held == 1) & known)[codes].astype(np.int64)
     owners = table.encode(person).codes[entries].astype(np.int64)
     pairs = np.unique(owners * size + codes)
@@ -333,7 +333,7 @@ def leave_out_entries(
         return tuples, 0
     table, rows = tuples.table, tuples.rows
     keep = largest_feasible(replace(tuples, table=prepare(table, own)), own)
-    out = rows - rows_in(picked(tuples.counts, keep))
+    out = rows - rows_in(pick_counts(tuples.counts, keep))
     if not out or out == rows <= most:
         return tuples, 0
     if out > most:

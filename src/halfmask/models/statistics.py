@@ -38,7 +38,7 @@ MISSING_NOTE = "Missing values count as a value."
 def value_histogram(classes: Classes, column: str, missing: Missing) -> Histogram:
     """The histogram of ``column``, in which a missing value counts only where that is said."""
     found = histogram(classes, column)
-    return found if missing == "value" else found.known()
+    return found if missing == "value" else found.drop_missing()
 
 
 def reduce(operation: np.ufunc, entries: NDArray[Any], starts: NDArray[np.int64]) -> NDArray[Any]:
@@ -164,7 +164,7 @@ def _numbers(table: Table, key: str) -> NDArray[np.float64]:
     return np.asarray(numbers)
 
 
-def _stated(
+def _demand_histogram(
     classes: Classes, demand: str, default: float | None, of: str
 ) -> tuple[Histogram, NDArray[np.float64]] | None:
     """The histogram of a demand and the number behind each code; None where nobody can state it.
@@ -187,7 +187,7 @@ def highest_demands(
     classes: Classes, demand: str, default: float | None, of: str = ""
 ) -> NDArray[np.float64]:
     """The highest demand in each class; the default where nobody can state one."""
-    stated = _stated(classes, demand, default, of)
+    stated = _demand_histogram(classes, demand, default, of)
     if stated is None:
         return np.where(classes.rows > 0, float(default or 0), 0.0)
     demands, asked = stated
@@ -198,7 +198,7 @@ def lowest_demands(
     classes: Classes, demand: str, default: float | None, of: str = ""
 ) -> NDArray[np.float64]:
     """The lowest demand in each class."""
-    stated = _stated(classes, demand, default, of)
+    stated = _demand_histogram(classes, demand, default, of)
     if stated is None:
         return np.full(len(classes), float(default or 0))
     demands, asked = stated
@@ -216,7 +216,7 @@ def demand_levels(
 
     Of a distance the most; who demands nothing is not listed. The least demanding come first.
     """
-    stated = _stated(classes, demand, default, of)
+    stated = _demand_histogram(classes, demand, default, of)
     if stated is None:
         return ()
     held, asked = stated
@@ -247,7 +247,7 @@ def rows_short(
     of: str = "",
 ) -> NDArray[np.int64]:
     """Per class, how many rows are of people who demand more than is ``given`` in it."""
-    stated = _stated(classes, demand, default, of)
+    stated = _demand_histogram(classes, demand, default, of)
     if stated is None:
         return np.where(given < (default or 0), classes.rows, 0)
     demands, asked = stated

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.engines.request import Key, kind_of, quoted
+from halfmask.engines.request import Key, kind_of, quote
 from halfmask.errors import QueryError
 from halfmask.query import semantics
 from halfmask.query.groups import DROPPED, groups_of
@@ -279,11 +279,11 @@ def _clause(plan: GuaranteePlan, chain: GuaranteeNumbers) -> str:
     for level, (k, l) in zip(plan.chain.levels, chain, strict=True):
         step = ""
         if level.step is not None:
-            named = replace(level.step, column=quoted(level.step.column))
+            named = replace(level.step, column=quote(level.step.column))
             step = f"THEN {named} "
         parts.append(f"{step}GUARANTEE k = {k}, l = {l}")
     if plan.chain.diverse:
-        parts[0] += f" OF ({', '.join(quoted(name) for name in plan.chain.diverse)})"
+        parts[0] += f" OF ({', '.join(quote(name) for name in plan.chain.diverse)})"
     if plan.semantics != "selective":
         parts.append(f"SEMANTICS {plan.semantics}")
     return " ".join(parts)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from halfmask.dp.personal import ignored_words, stated_kinds
 from halfmask.errors import InternalError, ParameterError, PrivacyError, SchemaError
 from halfmask.release.document import FEW
-from halfmask.table.tuples import Tuples, ones, picked, tally
+from halfmask.table.tuples import Tuples, ones, pick_counts, tally
 from halfmask.table.values import is_number
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def enforce_demands(
     if found is None or choice == "ignore":
         return found
     table, classes = entries.table, int(ids.max(initial=-1)) + 1
-    counts = picked(entries.counts, kept)
+    counts = pick_counts(entries.counts, kept)
     people = _people(table, kept, ids, classes, counts)[ids]
     short = {"k": people < _numbers(table, "k", rows=kept)}
     for name in table.schema.sensitive:

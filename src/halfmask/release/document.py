@@ -21,7 +21,7 @@ from halfmask.release.labels import Sets
 from halfmask.release.partition import RowPartition
 from halfmask.table.document import Result
 from halfmask.table.hierarchy import TOP
-from halfmask.table.tuples import Tuples, all_ones, picked, tally
+from halfmask.table.tuples import Tuples, all_ones, pick_counts, tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -222,7 +222,7 @@ def _quasi_change(
     else:
         levels = np.array([s.levels[name] for s in recoding.steps])
     kept = step >= 0
-    held = picked(entries.counts, kept)
+    held = pick_counts(entries.counts, kept)
     rows = tally(levels[step[kept]], height + 2, held)
     cells = {int(level): int(rows[level]) for level in np.flatnonzero(rows)}
     level = next(iter(cells)) if len(cells) == 1 else None

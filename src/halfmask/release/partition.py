@@ -13,7 +13,7 @@ import pyarrow as pa
 from halfmask.release.labels import ClassLabels, Label, encode_labels, label_classes
 from halfmask.table.document import Result
 from halfmask.table.hierarchy import TOP
-from halfmask.table.tuples import Tuples, picked, rows_in, tally
+from halfmask.table.tuples import Tuples, pick_counts, rows_in, tally
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -236,7 +236,7 @@ def column_loss(
     size = hierarchy.size
     if size <= 1 or not len(table):
         return Fraction(0)
-    covered = rows_in(picked(counts, step < 0)) * size
+    covered = rows_in(pick_counts(counts, step < 0)) * size
     if isinstance(recoding, RowPartition):
         covered += recoding.covered(table, step, name)
         return Fraction(covered - len(table), len(table) * (size - 1))
@@ -244,7 +244,7 @@ def column_loss(
     levels[step < 0] = -1
     for level in range(hierarchy.height + 2):
         here = levels == level
-        held = tally(codes[here], hierarchy.maps.shape[1], picked(counts, here))
+        held = tally(codes[here], hierarchy.maps.shape[1], pick_counts(counts, here))
         if level > hierarchy.height:
             covered += int(held.sum()) * size
         else:

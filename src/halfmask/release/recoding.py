@@ -42,7 +42,7 @@ from halfmask.table.hierarchies import Csv
 from halfmask.table.hierarchies.builders import columns_following, labels_stay
 from halfmask.table.schema import Schema, column_to_dict, schema_from_dict
 from halfmask.table.table import Table, require_table
-from halfmask.table.tuples import Tuples, pack_tuples, picked, rows_in
+from halfmask.table.tuples import Tuples, pack_tuples, pick_counts, rows_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -370,7 +370,7 @@ def _apply(
     while True:
         stated, step = _place(recoding, entries, models)
         keep = step >= 0
-        suppressed = rows_in(picked(entries.counts, ~keep)) + left_out
+        suppressed = rows_in(pick_counts(entries.counts, ~keep)) + left_out
         if suppressed > most or suppressed == everybody:
             raise _too_many(recoding, entries, models, (suppressed, everybody))
         if keep.all() or _labels_stay(recoding, entries.table, keep):

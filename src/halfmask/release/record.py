@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.engines.request import quoted
+from halfmask.engines.request import quote
 from halfmask.engines.sources import is_address, is_database
 from halfmask.engines.staging import reach
 from halfmask.errors import InputError, InternalError, ParameterError
@@ -524,9 +524,9 @@ def _both_sides(cursor: Any, name: str, expected: Groups, rows: int) -> tuple[Gr
     from halfmask.engines.postgres import known_kind
 
     told = [n for n in expected[0].column_names if known_kind(expected[0].schema.field(n).type)]
-    shown = ", ".join([*map(quoted, told), "COUNT(*)"])
-    groups = f" GROUP BY {', '.join(map(quoted, told))}" if told else ""
-    cursor.execute(f"SELECT {shown} FROM {quoted(name)}{groups}")  # noqa: S608 - quoted
+    shown = ", ".join([*map(quote, told), "COUNT(*)"])
+    groups = f" GROUP BY {', '.join(map(quote, told))}" if told else ""
+    cursor.execute(f"SELECT {shown} FROM {quote(name)}{groups}")  # noqa: S608 - quoted
     found = cursor.fetchall()
     counts = [row[-1] for row in found]
     try:

@@ -59,7 +59,7 @@ from halfmask.table.demands import states
 from halfmask.table.policies import DEMANDS
 from halfmask.table.schema import NO_QUASI
 from halfmask.table.table import encode_column
-from halfmask.table.tuples import picked, rows_in, tally
+from halfmask.table.tuples import pick_counts, rows_in, tally
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -222,7 +222,7 @@ def _check_rows(candidate: Candidate) -> _CheckedRows:
         require_round_bounds(recoding, table, quasi, kept, models)
     require_blind_cuts(candidate)
     found, ids = recheck_models(models, quasi, candidate.entries, kept, recoding)
-    require_verdicts(found, expected=rows_in(picked(candidate.counts, kept)))
+    require_verdicts(found, expected=rows_in(pick_counts(candidate.counts, kept)))
     if candidate.pseudonym is not None:
         # Who knows some rows of a person finds the others by the token: all count as one.
         tokens = person_tokens(table, candidate.pseudonym, kept)
@@ -267,7 +267,7 @@ def _seal_table(candidate: Candidate) -> Release:
     own = own or _left_out_statement(candidate)
     unpromised = () if own is None else own.unpromised(candidate.models)
     rows, facts, aside = _publish_rows(candidate, checked, names)
-    leaving = picked(candidate.counts, kept)
+    leaving = pick_counts(candidate.counts, kept)
     suppressed = candidate.everybody - rows_in(leaving) + candidate.left_out
     given = table.given
     if suppressed and elsewhere is None:  # else all rows that a type hangs on leave
@@ -350,7 +350,7 @@ def _require_shape(candidate: Candidate) -> None:
         raise InternalError("The candidate's steps do not match the table's rows.")
     none = 0 if isinstance(recoding, Perturbation) else None
     limit = candidate.parameters.get("suppression", none)
-    out = rows_in(picked(candidate.counts, step < 0))
+    out = rows_in(pick_counts(candidate.counts, step < 0))
     everybody = candidate.everybody + candidate.left_out
     if candidate.left_out < 0:
         raise InternalError("The candidate leaves out fewer rows than none.")

@@ -27,7 +27,7 @@ from halfmask.table.hierarchies import Csv, Flat, Mask, Ordered, Tree
 from halfmask.table.hierarchy import TOP, canonical
 from halfmask.table.labels import MISSING, SIGN, range_ends, value_places
 from halfmask.table.table import encode_column
-from halfmask.table.tuples import Tuples, picked, tally
+from halfmask.table.tuples import Tuples, pick_counts, tally
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -136,7 +136,7 @@ def count_published(
     everyone = np.bincount(ids, minlength=count)
     everyone[count - 1] += unplaced
     ids = ids[:own]
-    rows = tally(ids, count, picked(entries.counts, kept))
+    rows = tally(ids, count, pick_counts(entries.counts, kept))
     needed = {name: name for name in model.columns}
     needed |= {key: key for key in demand_keys(table, model)}
     classes = Classes(
@@ -571,7 +571,7 @@ def _histogram(
     entries: Tuples, kept: NDArray[np.int64], name: str, grouped: tuple[NDArray[Any], int]
 ) -> Histogram:
     table, (ids, count) = entries.table, grouped
-    rows = pa.array(picked(entries.counts, kept))
+    rows = pa.array(pick_counts(entries.counts, kept))
     pairs = pa.table({_ID: ids, "value": table.encode(name).codes[kept], "rows": rows})
     found = pairs.group_by([_ID, "value"]).aggregate([("rows", "sum")])
     counted = found.sort_by([(_ID, "ascending"), ("value", "ascending")])

@@ -156,10 +156,10 @@ def short_figure(one: dict[str, Any]) -> str:
 def most_telling_values(one: dict[str, Any]) -> list[RateLine]:
     """The hundred values that tell most, weighed by their rows."""
     held = sorted(one["values"], key=lambda v: (-(v["unweighted"] or 0) * v["share"], -v["count"]))
-    return [v | {"value": _written(v["value"])} for v in held[:100]]
+    return [v | {"value": _write_value(v["value"])} for v in held[:100]]
 
 
-def _written(value: object) -> str:
+def _write_value(value: object) -> str:
     if isinstance(value, list | tuple):
-        return ", ".join(map(_written, value))
+        return ", ".join(map(_write_value, value))
     return "missing" if value is None else str(value)

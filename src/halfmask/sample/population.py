@@ -213,10 +213,10 @@ def people(rows: int = 2000, *, seed: int = SEED) -> pa.Table:
         "sex": _text(sex, list(SEXES)),
         "postcode": _text(place, postcodes),
         "visit": pa.array(_visits(rng, disease)),
-        "education": _text(school, [name for name, _, _ in EDUCATION], _lost(rng, rows, 0.03)),
-        "occupation": _text(work, _work_names(), _lost(rng, rows, 0.02)),
+        "education": _text(school, [name for name, _, _ in EDUCATION], _missing(rng, rows, 0.03)),
+        "occupation": _text(work, _work_names(), _missing(rng, rows, 0.02)),
         "disease": _text(disease, [d.name for d in DISEASES]),
-        "salary": pa.array(salary, mask=(salary < 0) | _lost(rng, rows, 0.02)),
+        "salary": pa.array(salary, mask=(salary < 0) | _missing(rng, rows, 0.02)),
         "k_i": pa.array(np.array([k for _, k, _ in CONCERN], np.int16)[concern]),
         "l_i": pa.array(np.array([el for _, _, el in CONCERN], np.int16)[concern]),
     }
@@ -239,7 +239,7 @@ def _text(codes: Codes, values: list[str], missing: NDArray[np.bool_] | None = N
     return pa.DictionaryArray.from_arrays(indices, pa.array(values))
 
 
-def _lost(rng: np.random.Generator, rows: int, share: float) -> NDArray[np.bool_]:
+def _missing(rng: np.random.Generator, rows: int, share: float) -> NDArray[np.bool_]:
     return rng.random(rows) < share
 
 

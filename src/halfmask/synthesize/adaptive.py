@@ -98,7 +98,7 @@ def learn(
     planned = rounds or many
     sigma = sqrt(noise(rest * (1 - CHOOSING) / planned, 1).variance)
     groups, coarse = merge_values(ones, rows, sigma, ordered, zeros)
-    search = TableSelection(views.grouped(groups), rows, rest, planned, cells, coarse)
+    search = TableSelection(views.recode(groups), rows, rest, planned, cells, coarse)
     search.start(groups, ones, measured, prior)
     tables = search.run(degree)
     return MarginalsModel(search.finish(), groups, ones, round(rows), tables)

@@ -114,7 +114,7 @@ def learn(
     looked_at, times = np.unique(some, return_counts=True)
     scaled = np.maximum(np.rint(times * (float(model.rows) / len(some))), 1).astype(np.int64)
     parts = _grid(looked_at, scaled, views.sizes, ordered, most, seconds)
-    seen = views.grouped(parts).count(tuple(views.sizes), second)
+    seen = views.recode(parts).count(tuple(views.sizes), second)
     shape = seen.counts.shape
     block = _blocks(cells, views.sizes, parts, shape)
     held = np.bincount(block, weights, minlength=prod(shape)).astype(np.float64)
@@ -149,7 +149,7 @@ def learn_as_printed(
     first = np.maximum(views.count(tuple(sizes), views.limit * HALF).counts, 0)
     positive = np.flatnonzero(first.ravel())
     parts = _grid(positive, first.ravel()[positive], sizes, ordered, blocks, seconds)
-    seen = views.grouped(parts).count(tuple(sizes), views.limit * HALF)
+    seen = views.recode(parts).count(tuple(sizes), views.limit * HALF)
     held = np.maximum(seen.counts, 0)
     place = np.ix_(*(parts[name] for name in sizes))
     block = np.arange(held.size).reshape(held.shape)[place].ravel()

@@ -75,9 +75,9 @@ class PaidViews:
         self.answered.append(found)
         return found
 
-    def grouped(self, maps: Mapping[str, NDArray[np.int64]]) -> NoisyViews:
+    def recode(self, maps: Mapping[str, NDArray[np.int64]]) -> NoisyViews:
         """The same rows by other codes; what is counted of them is not listed."""
-        return self.views.grouped(maps)
+        return self.views.recode(maps)
 
     def within(self, limit: Budget) -> PaidViews:
         """The same rows for a part of the budget."""

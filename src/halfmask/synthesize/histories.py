@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.dp.domain import Bins, encoded
+from halfmask.dp.domain import Bins, public_codes
 from halfmask.dp.sampling import Sampler
 from halfmask.dp.views import GuardedRows, bounded_rows
 from halfmask.errors import ParameterError, SchemaError
@@ -190,7 +190,7 @@ class Histories:
         """
         sampler = Sampler()
         allowance.secure = allowance.secure and sampler.secure
-        codes = {name: encoded(table, name, domain) for name, domain in domains.items()}
+        codes = {name: public_codes(table, name, domain) for name, domain in domains.items()}
         kept = None if self.kind == "person" else bounded_rows(table, 1, sampler)
         rows = np.arange(len(table)) if kept is None else kept
         assert table.schema.person is not None  # noqa: S101 - made of a schema that names it

@@ -322,7 +322,7 @@ def learn(
         return independent_columns(views.sizes, ones, rows, zeros, cells, prior)
     sigma = sqrt(noise(rest / planned, 1).variance)
     groups, coarse = merge_values(ones, rows, sigma, ordered, zeros)
-    search = PairSelection(views.grouped(groups), rows, rest, planned, cells, coarse)
+    search = PairSelection(views.recode(groups), rows, rest, planned, cells, coarse)
     search.start(groups, ones, measured, prior)
     choice = views.limit * plan.choices / planned
     while search.step(choice):
@@ -574,7 +574,7 @@ class PairSelection:
         prior: PublicPrior | None,
     ) -> None:
         """Begin with independent columns, whose values stand in ``groups``."""
-        self.prior = None if prior is None else prior.grouped(groups)
+        self.prior = None if prior is None else prior.recode(groups)
         counts = {n: np.bincount(groups[n], ones[n]).astype(np.float64) for n in groups}
         self.beliefs = Beliefs.independent(
             self.views.sizes, {name: np.maximum(table, 1e-3) for name, table in counts.items()}

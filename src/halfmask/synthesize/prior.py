@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from halfmask.dp.domain import encoded
+from halfmask.dp.domain import public_codes
 from halfmask.errors import ParameterError
 from halfmask.synthesize.inference import align_axes, count_cells
 from halfmask.table.table import Table
@@ -61,9 +61,9 @@ class PublicPrior:
             raise ParameterError(
                 "prior", f"{len(names)} column(s)", "rows that share two columns with the table"
             )
-        return cls({n: encoded(public, n, domains[n]).astype(np.int64) for n in names})
+        return cls({n: public_codes(public, n, domains[n]).astype(np.int64) for n in names})
 
-    def grouped(self, groups: Mapping[str, Ints]) -> PublicPrior:
+    def recode(self, groups: Mapping[str, Ints]) -> PublicPrior:
         """The same by groups of codes."""
         return PublicPrior({name: groups[name][held] for name, held in self.codes.items()})
 

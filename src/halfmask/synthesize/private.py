@@ -612,7 +612,7 @@ class NoViews:
     sizes: Mapping[str, int]
     limit: Budget
 
-    def grouped(self, maps: Mapping[str, NDArray[np.int64]]) -> NoViews:
+    def recode(self, maps: Mapping[str, NDArray[np.int64]]) -> NoViews:
         """The same."""
         del maps
         return self

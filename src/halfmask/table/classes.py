@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
-from halfmask.table.tuples import Owners, contiguous, pack_tuples, picked, tally
+from halfmask.table.tuples import Owners, contiguous, pack_tuples, pick_counts, tally
 from halfmask.table.values import dictionary_of
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Histogram:
         """How often each value occurs in all classes together."""
         return np.bincount(self.values, weights=self.counts, minlength=self.domain).astype(np.int64)
 
-    def counted(
+    def with_counts(
         self, starts: NDArray[np.int64], values: NDArray[np.int32], counts: NDArray[np.int64]
     ) -> Histogram:
         """The same column in other classes (``replace`` takes longer than a small search step)."""
@@ -83,7 +83,7 @@ class Histogram:
             self.people, self.reference,
         )  # fmt: skip
 
-    def known(self) -> Histogram:
+    def drop_missing(self) -> Histogram:
         """The same without the missing value, which tells nobody apart and hides nobody."""
         if self.labels is None or not self.labels.null_count:
             return self
@@ -366,7 +366,7 @@ class Classes:
             people = grouping.people_per_group(ids, n, self.owners.unit, self.owners.person)
             owners = self.owners.at(ids)
         histograms = {
-            name: h.counted(*merged)
+            name: h.with_counts(*merged)
             for name, h in self.histograms.items()
             for merged in [
                 grouping.merge_histograms(ids, n, h.starts, h.values, h.counts, h.domain)
@@ -475,7 +475,7 @@ def classes_by_id(
     """The classes that ``ids`` states for ``entries``, with histograms of ``columns`` by key."""
     from halfmask.kernels import grouping
 
-    table, counts = tuples.table, picked(tuples.counts, entries)
+    table, counts = tuples.table, pick_counts(tuples.counts, entries)
     count = int(ids.max(initial=-1)) + 1
     one = contiguous(counts)
     sizes = tally(ids, count, counts)

@@ -111,7 +111,7 @@ class LabelReader:
         if text == MISSING and not self._present.all():
             return ~self._present
         if text[:1] == "{" and text[-1:] == "}":
-            return self._listed(text[1:-1])
+            return self._read_list(text[1:-1])
         if self._truth and text.lower() in self._known:
             return self._piece(text.lower())
         if text.endswith(_MASK) and (masked := self._masked(text)).any():
@@ -121,16 +121,16 @@ class LabelReader:
         if not self._ordered:
             return None
         if self._dated and (found := _DATES.fullmatch(text)) is not None:
-            return self._between(found["low"], found["high"], open_left=False, open_right=False)
+            return self._read_range(found["low"], found["high"], open_left=False, open_right=False)
         if text == ANY:
             return self._present
         if (found := _BETWEEN.fullmatch(text)) is not None:
-            return self._between(
+            return self._read_range(
                 found["low"], found["high"], open_left=found["left"] != "[",
                 open_right=found["right"] != "]",
             )  # fmt: skip
         if self._numeric and (found := _FROM_TO.fullmatch(text)) is not None:
-            return self._between(found["low"], found["high"], open_left=False, open_right=False)
+            return self._read_range(found["low"], found["high"], open_left=False, open_right=False)
         return self._beyond(text)
 
     def _masked(self, text: str) -> NDArray[np.bool_]:
@@ -139,7 +139,7 @@ class LabelReader:
         same = np.char.startswith(self._texts, begin) & self._present & bool(begin)
         return np.asarray(same & (np.char.str_len(self._texts) == len(text)))
 
-    def _listed(self, text: str) -> NDArray[np.bool_] | None:
+    def _read_list(self, text: str) -> NDArray[np.bool_] | None:
         """The values of ``{a, b}``, where all of them are known."""
         for comma in (", ", ","):
             pieces = text.split(comma)
@@ -149,7 +149,7 @@ class LabelReader:
                 return out
         return None
 
-    def _between(
+    def _read_range(
         self, low: str, high: str, *, open_left: bool, open_right: bool
     ) -> NDArray[np.bool_] | None:
         bottom, top = self._key(low), self._key(high)

@@ -85,7 +85,7 @@ class Policies:
         if faults:
             raise SchemaError(*faults)
         if self.people is not None:
-            object.__setattr__(self, "people", _checked(self.people))
+            object.__setattr__(self, "people", _check_rows(self.people))
 
     @property
     def stated(self) -> bool:
@@ -142,7 +142,7 @@ def entry_faults(where: str, entry: Mapping[str, Demand]) -> list[str]:
             faults.append(f"{where}: '{name}' is none of {', '.join(DEMANDS)}.")
         elif isinstance(value, bool) or not isinstance(value, str | int | float):
             faults.append(f"{where}: {name} must be the name of a column or a number.")
-        elif not isinstance(value, str) and not _allowed(name, value):
+        elif not isinstance(value, str) and not _is_allowed(name, value):
             faults.append(f"{where}: {name} must be {_RANGES[name]}.")
     return faults
 
@@ -155,7 +155,7 @@ _RANGES = {
 }
 
 
-def _allowed(name: str, value: float) -> bool:
+def _is_allowed(name: str, value: float) -> bool:
     if name in ("k", "l"):
         return 1 <= value <= LARGEST and value == int(value)
     return 0 <= value <= 1 if name == "t" else 0 < value <= LARGEST
@@ -300,7 +300,7 @@ def _arrow(given: Any) -> pa.Table:
     raise SchemaError(_SHAPE)
 
 
-def _checked(rows: pa.Table) -> pa.Table:
+def _check_rows(rows: pa.Table) -> pa.Table:
     """Rows keyed by person, with every column of a policy table; no demand is lowered."""
     names = {str(name).lower(): name for name in rows.column_names}
     if "person" not in names or not set(DEMANDS) & set(names):

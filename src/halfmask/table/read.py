@@ -74,7 +74,7 @@ def bind_schema(
     for name, column in schema.columns.items():
         if name in arrow.column_names:
             arrow = _set(arrow, name, without_missing(arrow[name], column.missing))
-            arrow = _declared(arrow, name, schema, faults, origin)
+            arrow = _convert_declared(arrow, name, schema, faults, origin)
     entries = [schema.policy, *schema.policy_columns.values()]
     for source in schema.policies:
         entries += [source.general, *source.columns.values()]
@@ -154,7 +154,7 @@ def _set(arrow: pa.Table, name: str, column: pa.ChunkedArray) -> pa.Table:
     return arrow.set_column(arrow.column_names.index(name), name, column)
 
 
-def _declared(
+def _convert_declared(
     arrow: pa.Table, name: str, schema: Schema, faults: list[str], origin: str
 ) -> pa.Table:
     """Convert a text column that the schema calls numbers or dates, or say why that fails."""
@@ -341,11 +341,11 @@ def read_rows(
     declared = declared.over(arrow.column_names)
     if origin == "csv":
         bound = bind_schema(infer_types(arrow, declared), declared, origin)
-        return replace(bound, given=_written(arrow, bound))
+        return replace(bound, given=_text_forms(arrow, bound))
     return bind_schema(normalize(arrow, texts or ()), declared, origin, given)
 
 
-def _written(texts: pa.Table, table: Table) -> dict[str, Incoming]:
+def _text_forms(texts: pa.Table, table: Table) -> dict[str, Incoming]:
     """How a text file wrote columns that a release writes in the same way."""
     split = (texts.schema.metadata or {})[text_file.DELIMITER].decode()
     names, found = set(texts.column_names), {}
@@ -372,7 +372,7 @@ def form_written(
     if not (moment or pa.types.is_floating(kind)):
         return "", False
     entry = schema.columns.get(name)
-    values = _told(used_values(pa.chunked_array([dictionary_of(texts)])).drop_null(), entry)
+    values = _known_texts(used_values(pa.chunked_array([dictionary_of(texts)])).drop_null(), entry)
     if not moment:
         comma = pc.any(pc.match_substring(values, ",")).as_py()
         mark = mark_of(values, entry.decimal if entry else None, schema.decimal)
@@ -382,7 +382,7 @@ def form_written(
     return "" if form == EXCEL or form.startswith("%Y-%m-%d") else form, declared
 
 
-def _told(values: pa.Array, entry: Column | None) -> pa.Array:
+def _known_texts(values: pa.Array, entry: Column | None) -> pa.Array:
     """The texts that a column's entry does not call missing."""
     if entry is None or not entry.missing:
         return values

@@ -42,7 +42,7 @@ def rows_in(counts: Counts) -> int:
     return len(counts) if counts.strides == (0,) else int(counts.sum())
 
 
-def picked(counts: Counts, at: NDArray[Any]) -> Counts:
+def pick_counts(counts: Counts, at: NDArray[Any]) -> Counts:
     """The counts of some entries, by their places or a mask."""
     if counts.strides != (0,):
         found: Counts = counts[at]
@@ -148,7 +148,7 @@ class Tuples:
                 self.table.hierarchy(name).select(used),
             )
             floors[name] = replace(floor, codes=place[floor.codes])
-        counts = picked(self.counts, mask)
+        counts = pick_counts(self.counts, mask)
         return replace(self, table=table, counts=counts, raw=raw, floors=floors)
 
     def floor(self, name: str) -> int:

@@ -169,7 +169,7 @@ def _any(found: pa.Array) -> bool:
     return pc.any(found).as_py() is True
 
 
-def _trimmed(values: pa.Array) -> pa.Array:
+def _trim(values: pa.Array) -> pa.Array:
     return pc.utf8_trim_whitespace(values.cast(pa.string()))
 
 
@@ -179,7 +179,7 @@ def mark_of(values: pa.Array, stated: str | None = None, usual: str | None = Non
     None: there is none, or both fit and mean different numbers. ``stated`` is the column's own
     mark, ``usual`` that of the file, which decides where both fit.
     """
-    texts = _trimmed(values)
+    texts = _trim(values)
     fits = [mark for mark in MARKS if _all(_matches(texts, mark))]
     if stated is not None:
         return stated if stated in fits else None
@@ -192,33 +192,34 @@ def mark_of(values: pa.Array, stated: str | None = None, usual: str | None = Non
 
 def has_two_marks(values: pa.Array) -> bool:
     """Whether texts are numbers with either mark, but not the same ones."""
-    texts = _trimmed(values)
+    texts = _trim(values)
     both = all(_all(_matches(texts, mark)) for mark in MARKS)
     return both and len(texts) > 0 and _any(pc.match_substring(texts, ","))
 
 
-def _pointed(texts: pa.Array, mark: str) -> pa.Array:
+def _with_point(texts: pa.Array, mark: str) -> pa.Array:
     """Texts that are numbers with that mark, as any program reads them."""
-    texts = pc.replace_substring(_trimmed(texts), "," if mark == "." else ".", "")
+    texts = pc.replace_substring(_trim(texts), "," if mark == "." else ".", "")
     texts = texts if mark == "." else pc.replace_substring(texts, ",", ".")
     return pc.replace_substring_regex(texts, r"^\+", "")
 
 
 def number_column(column: pa.ChunkedArray, mark: str) -> pa.ChunkedArray:
     """A dictionary column of texts as numbers; ``mark_of`` must have found the mark."""
-    texts = _pointed(used_values(column), mark)
+    texts = _with_point(used_values(column), mark)
     # 18 digits fit into 64 bits whatever they are; 19 only some of them.
     whole = _all(pc.match_substring_regex(texts, r"^-?[0-9]{1,18}$"))
     kind = pa.int64() if whole or _round_trip(texts, pa.int64()) else pa.float64()
     chunks = [
-        _pointed(chunk.dictionary, mark).cast(kind).take(chunk.indices) for chunk in column.chunks
+        _with_point(chunk.dictionary, mark).cast(kind).take(chunk.indices)
+        for chunk in column.chunks
     ]
     return pa.chunked_array(chunks, type=kind)
 
 
 def _evident_mark(values: pa.Array, usual: str | None) -> str | None:
     """The mark of a column of which nothing is declared: none where texts may be codes."""
-    texts = _trimmed(values)
+    texts = _trim(values)
     # A plus, a zero in front, or more digits than a double tells apart: codes, not numbers.
     if _any(pc.match_substring_regex(texts, r"^(\+|-?0[0-9]|[+-]?[0-9]{16})")):
         return None
@@ -228,7 +229,7 @@ def _evident_mark(values: pa.Array, usual: str | None) -> str | None:
         return None
     if _any(commas) and usual != mark and not _any(pc.and_(commas, points)):
         return None  # 1,5 may be two codes, and 100,200,300 three
-    plain = _pointed(texts, mark)
+    plain = _with_point(texts, mark)
     numbers = plain.cast(pa.float64())
     if not _all(pc.is_finite(numbers)):
         return None
@@ -256,7 +257,7 @@ def with_points(rows: pa.Table) -> tuple[pa.Table, list[str]]:
     found = [
         name
         for name in rows.column_names
-        if pa.types.is_dictionary(rows[name].type) and are_comma_numbers(_used(rows[name]))
+        if pa.types.is_dictionary(rows[name].type) and are_comma_numbers(_unique_texts(rows[name]))
     ]
     for name in found:
         place = rows.column_names.index(name)
@@ -270,16 +271,16 @@ def labels_with_points(rows: pa.Table) -> pa.Table:
     rows, _ = with_points(rows)
     for place, name in enumerate(rows.column_names):
         if pa.types.is_dictionary(rows[name].type):
-            rows = rows.set_column(place, name, _pointed_labels(rows[name]))
+            rows = rows.set_column(place, name, _labels_with_point(rows[name]))
     return rows
 
 
-def _used(column: pa.ChunkedArray) -> pa.Array:
+def _unique_texts(column: pa.ChunkedArray) -> pa.Array:
     return pc.drop_null(pc.unique(column.cast(pa.string())))
 
 
-def _pointed_labels(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    held = _used(column)
+def _labels_with_point(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    held = _unique_texts(column)
     numbers = held.filter(pc.match_substring_regex(held, r"^[+-]?[0-9.]+,[0-9]+$"))
     numbers = [text for text in numbers.to_pylist() if are_comma_numbers(pa.array([text]))]
     if not numbers:
@@ -444,7 +445,7 @@ def number_type(values: pa.Array) -> tuple[pa.DataType | None, pa.Array]:
 
 def no_numbers(values: pa.Array, stated: str | None, usual: str | None) -> pa.Array:
     """Which texts hinder ``mark_of``: with the mark that most of them fit."""
-    texts = _trimmed(values)
+    texts = _trim(values)
     marks = [stated] if stated else sorted(MARKS, key=lambda mark: mark != (usual or "."))
     return pc.invert(
         max((_matches(texts, mark) for mark in marks), key=lambda found: pc.sum(found).as_py() or 0)
@@ -491,7 +492,7 @@ def _pattern(form: str) -> str:
 
 def moments_by(texts: pa.Array, form: str) -> pa.Array:
     """Texts written in ``form`` as dates, or as times where it has hours; null where one is not."""
-    found = pc.extract_regex(_trimmed(texts), f"^{_pattern(form)}$")
+    found = pc.extract_regex(_trim(texts), f"^{_pattern(form)}$")
     fits = np.asarray(pc.fill_null(pc.is_valid(found), fill_value=False))
     parts = {name: _part(found, name, fits) for name in re.findall("%(.)", form)}
     years = parts["Y"] if "Y" in parts else _full_years(parts["y"])
@@ -544,7 +545,7 @@ def forms_of(values: pa.Array, forms: Sequence[str] = FORMS) -> list[str]:
     # Every form that is guessed writes the year with four digits.
     if not _any(pc.match_substring_regex(first, "[0-9]{4}")):
         return []
-    shape = _shape(_trimmed(first)[0].as_py())
+    shape = _shape(_trim(first)[0].as_py())
     kept: list[tuple[str, pa.Array]] = []
     for form in forms:
         if _form_shape(form) != shape or moments_by(first, form).null_count:

@@ -17,7 +17,7 @@ from halfmask.metrics.discrimination.column_sets import rank_column_sets
 from halfmask.metrics.discrimination.need import Need
 from halfmask.metrics.discrimination.partition import Cuts, Partition
 from halfmask.metrics.discrimination.rate import (
-    _adjusted,
+    _adjust,
     _prediction_end,
     discriminate_tuples,
     inflation,
@@ -527,7 +527,7 @@ def test_a_rate_is_beyond_chance_above_what_one_more_shuffle_gives():
     assert _prediction_end([0.1, 0.2, 0.3]) == pytest.approx(0.69683, abs=1e-5)
     chance = Estimate(0.5, 0.4, 0.6, 20)
     for rate, beyond in ((0.65, False), (0.7, False), (0.75, True)):
-        found = _adjusted(rate, chance, 0.7)
+        found = _adjust(rate, chance, 0.7)
         assert found.value == pytest.approx((rate - 0.5) / 0.5)
         assert (found.trusted, found.reason == "") == (beyond, beyond)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from halfmask.errors import ParameterError
 from halfmask.metrics.estimate import Estimate, exact_estimate, failed_estimate
-from halfmask.metrics.risk.uniqueness import ModelChoice, _estimated, _if_alone, uniqueness
+from halfmask.metrics.risk.uniqueness import ModelChoice, _estimate, _if_alone, uniqueness
 
 FIGURES = ("unique", "pitman", "zayatz", "snb", "poisson", "unique_if_alone")
 
@@ -133,10 +133,10 @@ def test_an_estimator_that_fails_on_most_resampled_tables_is_not_trusted():
             else failed_estimate("no solution")
         )
 
-    found = _estimated(own, 0.1, once)
+    found = _estimate(own, 0.1, once)
     assert (found.value, found.trusted) == (0.5, False)
     assert "resampled" in found.reason
-    assert _estimated(own, 0.1, lambda *_: exact_estimate(0.5, 150)).trusted
+    assert _estimate(own, 0.1, lambda *_: exact_estimate(0.5, 150)).trusted
 
 
 def test_a_chance_is_at_most_one():

@@ -9,7 +9,7 @@ import pytest
 import halfmask as hm
 from halfmask.metrics.sides import sides
 from halfmask.metrics.utility.distributions import _clusters, _told_apart, propensity
-from halfmask.metrics.utility.prediction import _area, _explained, predict
+from halfmask.metrics.utility.prediction import _area, _r_squared, predict
 
 metrics = pytest.importorskip("sklearn.metrics")
 
@@ -34,7 +34,7 @@ def test_r_squared_below_zero_has_an_interval_that_covers():
     held = 0
     for _ in range(200):
         truth = random.normal(0, 1, 300)
-        found = _explained(truth, random.normal(0.5, 1, 300))
+        found = _r_squared(truth, random.normal(0.5, 1, 300))
         held += found.low < 1 - 2.25 < found.high  # error: 1 + 1 + 0.25, spread: 1
     assert 180 <= held <= 199
 
@@ -45,11 +45,11 @@ def test_r_squared_is_that_of_scikit_learn_and_its_interval_covers():
     for _ in range(400):
         guess = random.normal(size=300)
         truth = guess + random.normal(size=300)
-        found = _explained(truth, guess)
+        found = _r_squared(truth, guess)
         covered += found.low <= 0.5 <= found.high
     assert found.value == pytest.approx(metrics.r2_score(truth, guess))
     assert covered / 400 >= 0.94
-    assert _explained(np.ones(5), np.ones(5)).value is None
+    assert _r_squared(np.ones(5), np.ones(5)).value is None
 
 
 def scene(rows=500):

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from halfmask.engines.counting.columns import VALUES
 from halfmask.engines.counting.tuples import bind_tuples, bind_values, count_tuples, counted_schema
-from halfmask.engines.request import quoted, unused_name
+from halfmask.engines.request import quote, unused_name
 from halfmask.engines.staging import bring_labels
 from halfmask.errors import EngineError, InputError
 from halfmask.table.hierarchies.builders import follows_values
@@ -78,10 +78,10 @@ class _Ladder:
         for higher in range(level + 1, len(labels)):
             bits = math.log2(len(labels[level]) / len(labels[higher]))
             if bits:
-                found = min(found, ((self._lost(higher) - self._lost(level)) / bits, higher))
+                found = min(found, ((self._loss_at(higher) - self._loss_at(level)) / bits, higher))
         return found
 
-    def _lost(self, level: int) -> float:
+    def _loss_at(self, level: int) -> float:
         """The loss of the column at a level, each value counted once."""
         leaves = self.hierarchy.leaves[level][self.hierarchy.maps[level]]
         return self.weight * float(leaves.mean() - 1) / max(self.hierarchy.size - 1, 1)
@@ -122,7 +122,7 @@ def count_coarser(
     """
     stored: Any = table.stored
     with stored.open() as (engine, name):
-        whole = source = f"{quoted(name)} r"
+        whole = source = f"{quote(name)} r"
         if staying is not None:
             bring_labels(engine, name, staying)
             source = f"({staying.rows(name)}) r"
@@ -139,7 +139,7 @@ def count_coarser(
         ladders += _ladders(table, engine, source) if raised else []
         for place, one in enumerate(ladders):
             places, missing[one.name] = one.places()
-            engine.bring(f"{_JOINED}{place}", places, like=(name, quoted(one.name)))
+            engine.bring(f"{_JOINED}{place}", places, like=(name, quote(one.name)))
         chain += _chain(ladders) if ladders else []
         low, high = 0, len(chain) - 1
         if not high or not fits(high):
@@ -150,7 +150,7 @@ def count_coarser(
             low, high = (low, middle) if fits(middle) else (middle, high)
         floors = chain[high]
         cells, joins = _cells(ladders, missing, floors, columns)
-        found = _grouped(engine, cells, columns, f"{whole} {joins}", most + others)
+        found = _count_distinct(engine, cells, columns, f"{whole} {joins}", most + others)
     if found.num_rows > most + others:
         raise EngineError("The rows changed while they were read; nothing was released.")
     return _bound(table, [one for one in ladders if one.name in floors], floors, found, staying)
@@ -167,7 +167,7 @@ def _ladders(table: Table, engine: Engine, source: str) -> list[_Ladder]:
         column = schema.columns[name]
         if follows_values(column.hierarchy, kinds[name]):
             continue
-        query = f"SELECT r.{quoted(name)} AS hm_value FROM {source} GROUP BY 1 LIMIT {VALUES + 1}"
+        query = f"SELECT r.{quote(name)} AS hm_value FROM {source} GROUP BY 1 LIMIT {VALUES + 1}"
         values = engine.run(parse_one(query, read="postgres"))["hm_value"]
         if len(values) > VALUES:
             continue
@@ -203,7 +203,7 @@ def _cells(
     place = {one.name: i for i, one in enumerate(ladders)}
     cells, joins = [], []
     for name in columns:
-        cell = f"r.{quoted(name)}"
+        cell = f"r.{quote(name)}"
         if name in floors:
             own, none = place[name], missing[name][floors[name]]
             joins.append(f"LEFT JOIN {_JOINED}{own} f{own} ON {cell} = f{own}.value")
@@ -225,13 +225,13 @@ def _count(engine: Engine, cells: Sequence[str], source: str, most: int) -> int:
     return int(found["n"][0].as_py())
 
 
-def _grouped(
+def _count_distinct(
     engine: Engine, cells: Sequence[str], columns: Sequence[str], source: str, most: int
 ) -> pa.Table:
     """The distinct tuples in order, and how many rows hold each in the last column."""
     from sqlglot import parse_one
 
-    named = ", ".join(f"{c} AS {quoted(n)}" for c, n in zip(cells, columns, strict=True))
+    named = ", ".join(f"{c} AS {quote(n)}" for c, n in zip(cells, columns, strict=True))
     rows = unused_name(_ROWS, columns)
     places = ", ".join(str(i + 1) for i in range(len(cells)))
     each = f"SELECT {named}, COUNT(*) AS {rows} FROM {source} GROUP BY {places} LIMIT {most + 1}"

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from halfmask.engines.counting.columns import VALUES, list_values
 from halfmask.engines.counting.tuples import MOST, bind_values
-from halfmask.engines.request import any_digits, quoted, unread_type
+from halfmask.engines.request import any_digits, quote, unread_type
 from halfmask.errors import EngineError
 
 if TYPE_CHECKING:
@@ -91,27 +91,27 @@ def count_codes(table: Table, coding: Mapping[str, Coding]) -> CodedTuples | Non
             for place, (column, how) in enumerate(coding.items()):
                 values, whole = list_values(engine, name, column, VALUES)
                 if not whole:
-                    cuts = _cut(column, kinds[column], how.cuts)
+                    cuts = _interval_code(column, kinds[column], how.cuts)
                     if cuts is None:
                         return None
                     cells.append(cuts)
                     continue
                 known, missing = _coded_values(table, column, how, values)
-                like = (name, quoted(column))
+                like = (name, quote(column))
                 engine.bring(f"hm_code_{place}", known, like=like)
                 cells.append(
-                    f"CASE WHEN r.{quoted(column)} IS NULL THEN {missing} ELSE m{place}.code END"
+                    f"CASE WHEN r.{quote(column)} IS NULL THEN {missing} ELSE m{place}.code END"
                 )
                 joins.append(
-                    f"LEFT JOIN hm_code_{place} m{place} ON r.{quoted(column)} = m{place}.value"
+                    f"LEFT JOIN hm_code_{place} m{place} ON r.{quote(column)} = m{place}.value"
                 )
             shown = ", ".join(f"{cell} AS c{i}" for i, cell in enumerate(cells))
-            source = f"FROM {quoted(name)} r {' '.join(joins)}"
+            source = f"FROM {quote(name)} r {' '.join(joins)}"
             each = "1"
             if table.schema.person is not None:
                 # Of one row each, its smallest code is its code; MAX(p.n) tells whether it is so.
                 shown = ", ".join(f"MIN({cell}) AS c{i}" for i, cell in enumerate(cells))
-                person = f"r.{quoted(table.schema.person)}"
+                person = f"r.{quote(table.schema.person)}"
                 source = f"FROM (SELECT {shown}, COUNT(*) AS n {source} GROUP BY {person}) p"
                 shown, each = ", ".join(f"p.c{i}" for i in range(len(cells))), "MAX(p.n)"
             places = ", ".join(str(i + 1) for i in range(len(cells)))
@@ -155,13 +155,13 @@ def _coded_values(
     return known, int(codes[-1])
 
 
-def _cut(column: str, kind: pa.DataType, cuts: CodeIntervals | None) -> str | None:
+def _interval_code(column: str, kind: pa.DataType, cuts: CodeIntervals | None) -> str | None:
     """The code of a number, by comparing it with every bound."""
     if cuts is None or len(cuts.bounds) > _CUTS:
         return None
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         return None
-    cell = f"CAST(r.{quoted(column)} AS DOUBLE PRECISION)"
+    cell = f"CAST(r.{quote(column)} AS DOUBLE PRECISION)"
     alone = [f"WHEN {cell} = {_real(number)} THEN {code}" for number, code in cuts.alone.items()]
     below = [
         f"WHEN {cell} < {_real(bound)} THEN {cuts.first + i}" for i, bound in enumerate(cuts.bounds)

@@ -185,7 +185,7 @@ def _all_values(
         exp.cast(exp.Sum(this=rows), "bigint").as_("everybody"),
         exp.Count(this=cell.copy()).as_("held"),
         exp.Count(this=one).as_("single"),
-        exp.cast(exp.Sum(this=_gone(cell, rows)), "bigint").as_("missing"),
+        exp.cast(exp.Sum(this=_missing_rows(cell, rows)), "bigint").as_("missing"),
     ]
     if ends:
         asked += [exp.Min(this=cell.copy()).as_("low"), exp.Max(this=cell.copy()).as_("high")]
@@ -198,7 +198,7 @@ def _all_values(
     return many, pa.table({name: column, rows.name: pa.array([1] * len(column), pa.int64())})
 
 
-def _gone(cell: exp.Expr, rows: exp.Expr) -> exp.Expr:
+def _missing_rows(cell: exp.Expr, rows: exp.Expr) -> exp.Expr:
     from sqlglot import exp
 
     return exp.case().when(cell.copy().is_(exp.null()), rows.copy())

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from halfmask.engines.request import quoted, unused_name
+from halfmask.engines.request import quote, unused_name
 from halfmask.errors import InputError, SchemaError
 from halfmask.table.columns import require_known
 from halfmask.table.demands import narrow_schema, sources, with_policies, without_policies
@@ -351,16 +351,16 @@ def expand_tuples(
                 # Hashed once more: where inputs differ in one bit, so do sums of their hashes.
                 drawn = f"hash(xor(hash(e.piece, e.r), {keys[i]}::UBIGINT)) % e.m{i}::UBIGINT"
                 joined.append(f"JOIN possible{i} ON possible{i}.at = e.s{i} + ({drawn})::BIGINT")
-                selected.append(f"possible{i}.value AS {quoted(column)}")
+                selected.append(f"possible{i}.value AS {quote(column)}")
             else:
                 held[f"c{i}"] = given if which is None else given.take(pa.array(which))
-                selected.append(f"e.c{i} AS {quoted(column)}")
+                selected.append(f"e.c{i} AS {quote(column)}")
         engine.add("entries", pa.table(held))
         unfolded = "SELECT *, unnest(range(n)) AS r FROM entries"
         if which is None:
             unfolded = "SELECT *, 0 AS r FROM entries"
         connection.execute(
-            f"CREATE TEMPORARY VIEW {quoted(name)} AS SELECT {', '.join(selected)} "  # noqa: S608
+            f"CREATE TEMPORARY VIEW {quote(name)} AS SELECT {', '.join(selected)} "  # noqa: S608
             f"FROM ({unfolded}) e {' '.join(joined)}"
         )
         yield engine

@@ -22,7 +22,7 @@ from halfmask.engines.request import (
     any_digits,
     bare_type,
     engine_refusal,
-    quoted,
+    quote,
 )
 from halfmask.engines.sql import SqlEngine
 from halfmask.errors import (
@@ -112,7 +112,7 @@ class DuckDB(SqlEngine):
         brought = table in self.given
         if not brought and not self._connection.execute(listed, [table]).fetchall():
             return None
-        relation = self._connection.sql(f"SELECT * FROM {quoted(table)} LIMIT 0")  # noqa: S608
+        relation = self._connection.sql(f"SELECT * FROM {quote(table)} LIMIT 0")  # noqa: S608
         wide = [str(kind) in WIDE for kind in relation.types]
         found = relation.to_arrow_table().schema
         types = {
@@ -131,7 +131,7 @@ class DuckDB(SqlEngine):
         """Run the query that is made of the parts; of the very same parts it is written once."""
         key = (make, *map(_identity, parts))
         if key not in self._texts:
-            query = make(*map(self._worded, parts))
+            query = make(*map(self._write_part, parts))
             if len(self._texts) == KEPT:
                 self._texts.clear()
             # The parts are held, so that no other object gets their identities.
@@ -178,9 +178,9 @@ class DuckDB(SqlEngine):
 
         self._staged = folder / "rows.parquet"
         place = str(self._staged).replace("'", "''")
-        names = ", ".join(map(quoted, labeling.published))
+        names = ", ".join(map(quote, labeling.published))
         try:
-            rows = self._numbered(labeling, table)
+            rows = self._number_texts(labeling, table)
             if labeling.repeated:
                 groups = labeling.groups(rows)
                 count, turn = labeling.unused("hm_n"), labeling.unused("hm_i")
@@ -198,7 +198,7 @@ class DuckDB(SqlEngine):
                 "disk and the memory limit. Nothing was released."
             ) from None
 
-    def _numbered(self, labeling: Labeling, table: str) -> str:
+    def _number_texts(self, labeling: Labeling, table: str) -> str:
         """The rows with their labels, in which texts of few words are numbers of a list.
 
         Texts are sorted five times slower, and stay in memory whole. The written file holds all
@@ -211,10 +211,10 @@ class DuckDB(SqlEngine):
         for name in texts:
             words = labeling.words(name)
             if words is None:
-                cell = quoted(name)
-                known = f"SELECT APPROX_COUNT_DISTINCT({cell}) FROM {quoted(table)}"  # noqa: S608
+                cell = quote(name)
+                known = f"SELECT APPROX_COUNT_DISTINCT({cell}) FROM {quote(table)}"  # noqa: S608
                 size = self._connection.execute(known).fetchone()[0]
-                query = f"SELECT {cell} AS word FROM {quoted(table)}"  # noqa: S608
+                query = f"SELECT {cell} AS word FROM {quote(table)}"  # noqa: S608
             else:
                 words = pa.table({"word": words.cast(pa.string()).unique().drop_null()})
                 size, query = len(words), "SELECT word FROM hm_words"
@@ -227,7 +227,7 @@ class DuckDB(SqlEngine):
                     f"FROM ({query}) w WHERE word IS NOT NULL ORDER BY word)"
                 )
         cells = (
-            f"CAST({quoted(n)} AS {listed[n]}) AS {quoted(n)}" if n in listed else quoted(n)
+            f"CAST({quote(n)} AS {listed[n]}) AS {quote(n)}" if n in listed else quote(n)
             for n in labeling.published
         )
         return f"SELECT {', '.join(cells)} FROM ({rows}) w"  # noqa: S608
@@ -268,7 +268,7 @@ class DuckDB(SqlEngine):
         """A text that changes where the table's rows change."""
         import duckdb
 
-        counted = f"SELECT COUNT(*), SUM(HASH(t)::HUGEINT) FROM {quoted(table)} t"  # noqa: S608
+        counted = f"SELECT COUNT(*), SUM(HASH(t)::HUGEINT) FROM {quote(table)} t"  # noqa: S608
         ((rows, total),) = self._connection.execute(counted).fetchall()
         return f"duckdb {duckdb.__version__}:{rows}-{total}"
 
@@ -292,9 +292,9 @@ class DuckDB(SqlEngine):
         """What gives the rows of a table or view."""
         import duckdb
 
-        home = f"{quoted(schema)}." if schema else ""
+        home = f"{quote(schema)}." if schema else ""
         try:
-            relation = self._connection.sql(f"SELECT * FROM {home}{quoted(table)} LIMIT 0")  # noqa: S608
+            relation = self._connection.sql(f"SELECT * FROM {home}{quote(table)} LIMIT 0")  # noqa: S608
         except duckdb.Error:
             return None
         types = dict(zip(relation.columns, map(bare_type, map(str, relation.types)), strict=True))
@@ -327,12 +327,12 @@ class DuckDB(SqlEngine):
             for name in self._brought:
                 self._connection.unregister(name)
 
-    def _worded(self, part: Any) -> Any:
+    def _write_part(self, part: Any) -> Any:
         """A part of a query with its expressions written out; several queries are made of each."""
         from sqlglot import exp
 
         if isinstance(part, tuple):
-            return tuple(map(self._worded, part))
+            return tuple(map(self._write_part, part))
         if isinstance(part, Request):
             if self._written is None or self._written[0] is not part:
                 self._written = part, write_request(part)
@@ -352,7 +352,7 @@ class DuckDB(SqlEngine):
     def _bring(self, name: str, rows: pa.Table | str) -> None:
         if isinstance(rows, str):
             path = rows.replace("'", "''")
-            view = f"CREATE TEMPORARY VIEW {quoted(name)} AS SELECT * FROM '{path}'"  # noqa: S608
+            view = f"CREATE TEMPORARY VIEW {quote(name)} AS SELECT * FROM '{path}'"  # noqa: S608
             self._connection.execute(view)
             self._in_memory = False
             return
@@ -454,7 +454,7 @@ def finish(rows: pa.Table, query: exp.Expr) -> pa.Table:
         rows = rows.sort_by("hm_order").select([name for name, _ in plain])
         return rows.rename_columns([shown for _, shown in plain])
     try:
-        return compute_apart("published", rows, _copied, query)
+        return compute_apart("published", rows, _copy, query)
     except EngineError:
         raise QueryError(
             "the select list, HAVING or ORDER BY cannot be computed from the published figures: "
@@ -462,7 +462,7 @@ def finish(rows: pa.Table, query: exp.Expr) -> pa.Table:
         ) from None
 
 
-def _copied(query: exp.Expr) -> exp.Expr:
+def _copy(query: exp.Expr) -> exp.Expr:
     """The query to be written, which changes it: it may be asked again."""
     return query.copy()
 
@@ -530,14 +530,14 @@ def _database() -> Any:
 def connect_within(memory_limit: str | None = None) -> Iterator[Any]:
     """A connection to DuckDB that takes so much memory and spills the rest to disk."""
     with temporary_folder() as spill:
-        connection = _connected(memory_limit or DEFAULT_LIMIT, str(spill))
+        connection = _open_connection(memory_limit or DEFAULT_LIMIT, str(spill))
         try:
             yield connection
         finally:
             connection.close()
 
 
-def _connected(memory_limit: str, spill: str) -> Any:
+def _open_connection(memory_limit: str, spill: str) -> Any:
     try:
         import duckdb
     except ImportError:

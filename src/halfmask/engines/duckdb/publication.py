@@ -14,7 +14,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
-from halfmask.engines.request import MARK, quoted
+from halfmask.engines.request import MARK, quote
 from halfmask.engines.staging import reach
 from halfmask.errors import EngineError, EngineUnavailableError, InputError
 
@@ -79,10 +79,10 @@ def _fill(
             cursor.register("hm_incoming", rows)
             cursor.execute(f"CREATE TABLE {fresh} AS SELECT * FROM hm_incoming")
             check(cursor, fresh)
-            cursor.execute(f"DROP TABLE IF EXISTS {quoted(name)}")
-            cursor.execute(f"ALTER TABLE {fresh} RENAME TO {quoted(name)}")
+            cursor.execute(f"DROP TABLE IF EXISTS {quote(name)}")
+            cursor.execute(f"ALTER TABLE {fresh} RENAME TO {quote(name)}")
             text = (MARK + record).replace("'", "''")
-            cursor.execute(f"COMMENT ON TABLE {quoted(name)} IS '{text}'")
+            cursor.execute(f"COMMENT ON TABLE {quote(name)} IS '{text}'")
             reach("before the commit")
             cursor.execute("COMMIT")
         except duckdb.Error as error:

@@ -74,7 +74,7 @@ def collect_bounded(engine: SqlEngine, request: Request, *, large: bool = False)
     tables += [engine.ask(sql.count_query, engine, request, j) for j in exact]
     found = join_groups(tables, len(request.keys))
     for j, known in few.items():
-        found = _listed(found, j, known, request.tests[j].cap)
+        found = _list_values(found, j, known, request.tests[j].cap)
     for j in bounded:
         undecided = found.filter(found[f"t{j}_n"].is_null())
         if undecided.num_rows:
@@ -157,7 +157,7 @@ def _different_values(request: Request, value: exp.Expr, most: int | None = None
     return hashed.from_(values.subquery("d", copy=False), copy=False)
 
 
-def _listed(found: pa.Table, j: int, known: FewValues, cap: int) -> pa.Table:
+def _list_values(found: pa.Table, j: int, known: FewValues, cap: int) -> pa.Table:
     """Put the values, and how many there are, in the place of the buckets that they fill."""
     filled = found[f"t{j}_filled"].fill_null(0).to_numpy().astype(np.uint64)
     there = ((filled[:, None] >> known.buckets[None, :]) & np.uint64(1)).astype(bool)
@@ -183,7 +183,7 @@ def _bounded_parts(
     inner = exp.select(
         *map(sql.column, keys),
         sql.alias(exp.Count(this=exp.Star()), "n"),
-        *(sql.alias(_filled(sql.column(f"d{i}"), s), f"b{i}") for i, s in enumerate(shifts)),
+        *(sql.alias(_bucket_bits(sql.column(f"d{i}"), s), f"b{i}") for i, s in enumerate(shifts)),
         copy=False,
     ).from_(rows_by_level(request, extra).subquery("a", copy=False), copy=False)
     inner = inner.group_by(*map(sql.column, keys), copy=False)
@@ -192,10 +192,7 @@ def _bounded_parts(
     query = exp.select(
         *grouped,
         sql.alias(cast_to(exp.Sum(this=sql.column("n", "b")), "bigint"), "rows", quoted=True),
-        *(
-            sql.alias(_bits(_united(sql.column(f"b{i}", "b"))), f"d{i}")
-            for i in range(len(counted))
-        ),
+        *(sql.alias(_bits(_unite(sql.column(f"b{i}", "b"))), f"d{i}") for i in range(len(counted))),
         *(sql.alias(exp.Max(this=sql.column(name, "p")), name) for name in needed),
         copy=False,
     ).from_(inner.subquery("b", copy=False), copy=False)
@@ -232,7 +229,7 @@ def _first(engine: Engine, request: Request, shifts: Shifts = ()) -> exp.Select:
     for j, test in enumerate(request.tests):
         value = sql.column(f"v{j}")
         if j in few:
-            parts.append(sql.alias(_filled(value, few[j]), f"t{j}_filled"))
+            parts.append(sql.alias(_bucket_bits(value, few[j]), f"t{j}_filled"))
             decided.append(sql.column(f"t{j}_filled"))
         elif _suits(test):
             parts += [
@@ -240,7 +237,7 @@ def _first(engine: Engine, request: Request, shifts: Shifts = ()) -> exp.Select:
                 sql.alias(_buckets(value), f"t{j}_least"),
                 sql.alias(engine.capped(value, _window(test)), f"t{j}_some"),
             ]
-            decided += _decided(j, test)
+            decided += _distinct_values(j, test)
     inner = sql.main_query(request, *parts)
     kept = inner.expressions[: len(inner.expressions) - len(parts)]
     columns = [*(sql.column(e.alias_or_name) for e in kept), *decided]
@@ -254,10 +251,10 @@ def _window(test: DistinctTest) -> int:
 
 def _buckets(value: exp.Expr) -> exp.Expr:
     """How many hash buckets the values fill: never more than there are distinct values."""
-    return _bits(_filled(value))
+    return _bits(_bucket_bits(value))
 
 
-def _filled(value: exp.Expr, shift: int = 0) -> exp.Expr:
+def _bucket_bits(value: exp.Expr, shift: int = 0) -> exp.Expr:
     """The hash buckets that the values fill, as bits."""
     number: exp.Expr = exp.Anonymous(this="HASH", expressions=[value.copy()])
     if shift:
@@ -270,10 +267,10 @@ def _filled(value: exp.Expr, shift: int = 0) -> exp.Expr:
         expression=exp.paren(bucket, copy=False),
     )
     present = exp.Case().when(value.copy().is_(exp.null()).not_(), bit, copy=False)
-    return _united(present)
+    return _unite(present)
 
 
-def _united(bits: exp.Expr) -> exp.Expr:
+def _unite(bits: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this="BIT_OR", expressions=[bits])
 
 
@@ -282,7 +279,7 @@ def _bits(filled: exp.Expr) -> exp.Expr:
     return exp.Coalesce(this=number, expressions=[exp.convert(0)])
 
 
-def _decided(j: int, test: DistinctTest) -> list[exp.Expr]:
+def _distinct_values(j: int, test: DistinctTest) -> list[exp.Expr]:
     """The number of distinct values (null: undecided) and, below ``cap``, the values."""
     least, some = sql.column(f"t{j}_least"), sql.column(f"t{j}_some")
     listed = exp.Anonymous(this="LIST_DISTINCT", expressions=[some])

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from halfmask.dp.budget import exact_number
-from halfmask.dp.domain import Values, domain_of, encoded, value_key
+from halfmask.dp.domain import Values, domain_of, public_codes, value_key
 from halfmask.dp.mechanisms import RandomizedResponse
 from halfmask.errors import InputError, ParameterError
 from halfmask.masking.step import MaskStep, MaskWords, Outcome, one_column, register_mask
@@ -86,7 +86,7 @@ class Randomize(MaskStep):
         """Tell answers."""
         domain = listed_values(rows.table.schema, self.column)
         mechanism = RandomizedResponse(exact_number("epsilon", self.epsilon), len(domain))
-        answers = encoded(rows.table, self.column, domain).astype("int64")
+        answers = public_codes(rows.table, self.column, domain).astype("int64")
         told = domain.decode(mechanism.tell(answers, rows.sampler), rows.random)
         claim = ResponseClaim(
             self.column, mechanism.epsilon, mechanism.truth, told, rows.sampler.secure

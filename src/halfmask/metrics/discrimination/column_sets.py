@@ -198,7 +198,7 @@ def rank_column_sets(
         ('pay',)
     """
 
-    def used(known: Schema) -> list[str]:
+    def columns_of(known: Schema) -> list[str]:
         if columns is None and not known.columns:
             raise InputError("Name the columns to look at, or give a schema that lists them.")
         wanted = (
@@ -206,7 +206,7 @@ def rank_column_sets(
         )
         return [target, *wanted]
 
-    held = count_tuples(as_table(table), used)
+    held = count_tuples(as_table(table), columns_of)
     found = rank_tuples(held, target, columns, size=size, partition=partition, undefined=undefined)
     if not permutations:
         return found

@@ -107,7 +107,7 @@ def per_column(table: Table, target: str, partition: object) -> Mapping[Any, obj
     if isinstance(partition, Mapping) and _names_columns(table, partition):
         return partition
     if isinstance(partition, Mapping):
-        strange = [str(name) for name, blocks in partition.items() if _nested(blocks)]
+        strange = [str(name) for name, blocks in partition.items() if _is_partition(blocks)]
         if strange:
             raise InputError(
                 f"The partition holds blocks of blocks under {', '.join(strange)}, which cannot be "
@@ -137,11 +137,12 @@ def _star(values: pa.Array) -> int | None:
 
 def _names_columns(table: Table, partition: Mapping[Any, object]) -> bool:
     return bool(partition) and all(
-        name in table.arrow.column_names and _nested(blocks) for name, blocks in partition.items()
+        name in table.arrow.column_names and _is_partition(blocks)
+        for name, blocks in partition.items()
     )
 
 
-def _nested(blocks: object) -> bool:
+def _is_partition(blocks: object) -> bool:
     """Whether something is a partition, and no block of values."""
     return isinstance(blocks, Mapping | Partition | Cuts) or _lists(blocks)
 

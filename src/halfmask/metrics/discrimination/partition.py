@@ -168,13 +168,13 @@ def read_partition(given: object) -> Partitioning:
     if isinstance(given, Partition | Cuts):
         return given
     if isinstance(given, Mapping):
-        return Partition({name: _listed(block) for name, block in given.items()})
+        return Partition({name: _block_values(block) for name, block in given.items()})
     if isinstance(given, Sequence) and not isinstance(given, str):
-        return Partition({f"block {i + 1}": _listed(block) for i, block in enumerate(given)})
+        return Partition({f"block {i + 1}": _block_values(block) for i, block in enumerate(given)})
     raise ParameterError("partition", type(given).__name__, "blocks of values, a Partition or Cuts")
 
 
-def _listed(block: object) -> list[object]:
+def _block_values(block: object) -> list[object]:
     if isinstance(block, str) or not hasattr(block, "__iter__"):
         raise ParameterError("partition", type(block).__name__, "a list of values for each block")
     return list(block)

@@ -184,7 +184,7 @@ def beside_chance(
         shuffled = (random.permutation(x) for _ in range(permutations))
         drawn = [group_rates(one, size, y, groups, each).rate for one in shuffled]
     chance = mean_estimate(drawn, f"{permutations} random shuffles of the target")
-    return Inflation(rate, chance, _adjusted(rate, chance, _prediction_end(drawn)))
+    return Inflation(rate, chance, _adjust(rate, chance, _prediction_end(drawn)))
 
 
 def _random_rates(
@@ -214,7 +214,7 @@ def _prediction_end(drawn: list[float]) -> float:
     return float(np.mean(drawn) + stdtrit(n - 1, 0.975) * spread * np.sqrt(1 + 1 / n))
 
 
-def _adjusted(rate: float, chance: Estimate, most: float) -> Estimate:
+def _adjust(rate: float, chance: Estimate, most: float) -> Estimate:
     """What is left of a rate where chance gives at ``most`` so much."""
     assert chance.value is not None and chance.low is not None and chance.high is not None  # noqa: S101, PT018
     if chance.value >= 1.0:

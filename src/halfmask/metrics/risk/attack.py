@@ -250,9 +250,9 @@ class Doubts:
 
     def judge(self, criteria: Sequence[AttackOutcome]) -> tuple[AttackOutcome, ...]:
         """The criteria, none of them met that cannot be known to be."""
-        return tuple(self._judged(one) for one in criteria)
+        return tuple(self._judge(one) for one in criteria)
 
-    def _judged(self, one: AttackOutcome) -> AttackOutcome:
+    def _judge(self, one: AttackOutcome) -> AttackOutcome:
         if self.identified and one.name.startswith(("singling out", "linkability")):
             return replace(one, outcome="not met", notes=(*self.identified, *one.notes))
         reasons = (*self.identified, *self.unseen)
@@ -302,7 +302,7 @@ def doubts(paired: Sides, original: Tuples, release: ReleasedRows | Tuples) -> D
             for column in unread
             if column.role != "quasi"
         },
-        (*_absent(paired), *_suppressed(paired)),
+        (*_absent(paired), *_blank_notes(paired)),
     )
 
 
@@ -320,7 +320,7 @@ def _identifiers(original: Tuples, release: Tuples) -> tuple[list[str], list[str
         published, whole = _written(release, name)
         if whole and not len(published):
             continue  # nothing is left of it
-        shared = _shared(original, name, published, whole=whole)
+        shared = _values_left(original, name, published, whole=whole)
         if shared:
             gone.append(
                 f"Column {name!r} must not leave, as the schema says, and is in the release with "
@@ -341,7 +341,7 @@ def _identifiers(original: Tuples, release: Tuples) -> tuple[list[str], list[str
     return gone, doubtful
 
 
-def _shared(original: Tuples, name: str, published: pa.Array, *, whole: bool) -> bool | None:
+def _values_left(original: Tuples, name: str, published: pa.Array, *, whole: bool) -> bool | None:
     """Whether values of a column that never leaves have left; None where that is not known."""
     if name not in original.columns:
         return True
@@ -366,7 +366,7 @@ def _absent(paired: Sides) -> list[str]:
     return [f"The release does not hold {', '.join(gone)}: nothing is said about what it tells."]
 
 
-def _suppressed(paired: Sides) -> list[str]:
+def _blank_notes(paired: Sides) -> list[str]:
     """Columns whose missing cells may be suppressed ones; rows made anew hold new values."""
     out: list[str] = []
     if any(column.foreign for column in paired.quasi):

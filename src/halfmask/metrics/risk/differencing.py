@@ -20,7 +20,7 @@ from halfmask.metrics.risk.attack import LIMIT, judge_attack
 from halfmask.metrics.sides import ReleasedTuples, tightest_class
 from halfmask.metrics.weighted import joint, runs, weighted_mean
 from halfmask.table.document import Result, document_field
-from halfmask.table.tuples import picked, rows_in, tally
+from halfmask.table.tuples import pick_counts, rows_in, tally
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -110,9 +110,9 @@ def with_audit(
     why = witnesses[0]
     return replace(
         found,
-        alone=_doubted(found.alone, why),
-        smaller=_doubted(found.smaller, why),
-        disclosed=tuple((column, _doubted(share, why)) for column, share in disclosed),
+        alone=_doubt(found.alone, why),
+        smaller=_doubt(found.smaller, why),
+        disclosed=tuple((column, _doubt(share, why)) for column, share in disclosed),
     )
 
 
@@ -120,7 +120,7 @@ def differencing(one: Sides, two: Sides) -> Differencing:
     """Combine two releases of the same original; people left out of one count as apart there."""
     owners = [tightest_class(side.quasi) for side in (one, two)]
     counts, rows = one.original_counts, one.before
-    absent = [rows_in(picked(counts, owner < 0)) for owner in owners]
+    absent = [rows_in(pick_counts(counts, owner < 0)) for owner in owners]
     if any(2 * gone > rows for gone in absent):
         nothing = failed_estimate(
             "One of the releases stands for few of the people: nothing combines."
@@ -132,15 +132,15 @@ def differencing(one: Sides, two: Sides) -> Differencing:
     ids, count = joint([(codes, int(codes.max()) + 1) for codes in shifted])
     together = tally(ids, count, counts)
     both, held = (owners[0] >= 0) & (owners[1] >= 0), together[ids]
-    known = _narrowed(held, shifted, (one, two))
+    known = _known_small(held, shifted, (one, two))
     unread = _unread((one, two))
     return Differencing(
         smallest,
         int(together.min()),
-        _doubted(exact_estimate(weighted_mean((held < smallest) & known, counts), rows), unread),
-        _doubted(exact_estimate(weighted_mean((held == 1) & known, counts), rows), unread),
+        _doubt(exact_estimate(weighted_mean((held < smallest) & known, counts), rows), unread),
+        _doubt(exact_estimate(weighted_mean((held == 1) & known, counts), rows), unread),
         tuple(
-            (column.name, _doubted(_disclosed(column.name, one, two, owners, both), unread))
+            (column.name, _doubt(_disclosure(column.name, one, two, owners, both), unread))
             for column in one.sensitive
             if column.name in two.columns
         ),
@@ -155,13 +155,13 @@ def _unread(both: tuple[Sides, Sides]) -> str:
     return f"Labels of {', '.join(names)} cannot be read: more may be told."
 
 
-def _doubted(one: Estimate, unread: str) -> Estimate:
+def _doubt(one: Estimate, unread: str) -> Estimate:
     if one.value is None or not unread:
         return one
     return replace(one, trusted=False, reason=unread)
 
 
-def _narrowed(
+def _known_small(
     held: NDArray[np.int64], shifted: list[NDArray[np.int32]], both: tuple[Sides, Sides]
 ) -> NDArray[np.bool_]:
     """Whose combined class is known to be as small as ``held`` says.
@@ -177,7 +177,7 @@ def _narrowed(
     return np.asarray((held < np.minimum(*counted)) | (held >= np.minimum(*published)))
 
 
-def _disclosed(
+def _disclosure(
     name: str, one: Sides, two: Sides, owners: list[NDArray[np.int64]], both: NDArray[np.bool_]
 ) -> Estimate:
     """The share of people with one possible value in both classes, and several in each."""

@@ -120,7 +120,7 @@ def disclosure(
     held = classes.histograms[column]
     rows = classes.rows
     total = int(rows.sum())
-    known = held.known()
+    known = held.drop_missing()
     kinds, of_known = np.diff(known.starts), known.owners
     told = np.bincount(of_known, weights=known.counts, minlength=len(rows))
     owner = held.owners

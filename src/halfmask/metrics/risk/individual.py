@@ -171,12 +171,12 @@ def individual_risks(
         raise ParameterError("fraction", fraction if p.ndim == 0 else "per class",
                              "more than 0 and at most 1")  # fmt: skip
     if p.ndim:
-        return _expected(people.astype(np.float64), p)
+        return _expected_chance(people.astype(np.float64), p)
     sizes, place = np.unique(people, return_inverse=True)
-    return _expected(sizes.astype(np.float64), np.full(len(sizes), float(p)))[place]
+    return _expected_chance(sizes.astype(np.float64), np.full(len(sizes), float(p)))[place]
 
 
-def _expected(f: NDArray[np.float64], p: NDArray[np.float64]) -> NDArray[np.float64]:
+def _expected_chance(f: NDArray[np.float64], p: NDArray[np.float64]) -> NDArray[np.float64]:
     from scipy.special import hyp2f1
 
     out = p / f  # becomes the function's value times this

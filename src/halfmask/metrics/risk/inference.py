@@ -47,10 +47,12 @@ def inference(
     columns = sides.named([name for name in names if name != secret])
     column = sides.columns[secret]
     compared = row_distances(columns)
-    attack = proportion(_right(targets, compared, column, targets.members), len(targets.members))
+    attack = proportion(
+        _count_right(targets, compared, column, targets.members), len(targets.members)
+    )
     control = None
     if len(targets.control):
-        hits = _right(targets, compared, column, targets.control)
+        hits = _count_right(targets, compared, column, targets.control)
         control = proportion(hits, len(targets.control))
     drawn = targets.random.integers(0, sides.after, len(targets.members))
     guess = sample_leaves(column, sides.released_at(drawn), targets.random)
@@ -63,7 +65,7 @@ def inference(
     return judge_attack(NAME, attacker, attack, control, baseline, limit=limit, column=secret)
 
 
-def _right(
+def _count_right(
     targets: Targets, compared: RowDistances, column: SharedColumn, rows: NDArray[np.int64]
 ) -> int:
     found, _ = compared.nearest(rows)

@@ -355,7 +355,7 @@ def linkage(
     return Linkage(
         proportion(int(own[:, 0].sum()), count, among),
         proportion(int(own[:, 1].sum()), count, among),
-        _assigned(distances, whom),
+        _assign(distances, whom),
         _interval(sides, paired, width),
         probabilistic,
         bands,
@@ -408,7 +408,7 @@ def _whole_classes(
     return left, right, f"Among {whom}: {why}."
 
 
-def _assigned(distances: NDArray[np.float64], among: str) -> Estimate:
+def _assign(distances: NDArray[np.float64], among: str) -> Estimate:
     from scipy.optimize import linear_sum_assignment
 
     rows, columns = linear_sum_assignment(distances)

@@ -131,15 +131,15 @@ def singling_out(
         limit: the highest acceptable risk.
     """
     shared = targets.sides.quasi if known else list(targets.sides.columns.values())
-    few = _tried(targets, shared, min(columns, len(shared)), known=known, limit=limit)
+    few = _try_conditions(targets, shared, min(columns, len(shared)), known=known, limit=limit)
     if not known or len(shared) <= columns:
         return few
-    every = _tried(targets, shared, len(shared), known=known, limit=limit)
+    every = _try_conditions(targets, shared, len(shared), known=known, limit=limit)
     every = replace(every, attacker=f"{every.attacker} {_WIDE}")
     return max(few, every, key=lambda one: (_ORDER.index(one.outcome), one.risk.value or 0.0))
 
 
-def _tried(
+def _try_conditions(
     targets: Targets, shared: list[SharedColumn], wide: int, *, known: bool, limit: float
 ) -> AttackOutcome:
     """Try conditions on ``wide`` of the columns."""

@@ -85,16 +85,16 @@ def snb(frequencies: NDArray[np.int64], fraction: float) -> Estimate:
 
     for start_a in (0.0, 2.0, -2.0):
         for start_q in (0.0, 2.0, -2.0, 4.0):
-            share = _solved(equations, np.array([start_a, start_q]))
+            share = _solve(equations, np.array([start_a, start_q]))
             if share is not None:
                 return Estimate(share, None, None, int(n))
-    even = _even(u, ones, size, fraction)
+    even = _border_share(u, ones, size, fraction)
     if even is None:
         return failed_estimate("The equations of the class sizes have no solution.", int(n))
     return Estimate(even, None, None, int(n))
 
 
-def _even(u: float, ones: float, size: float, fraction: float) -> float | None:
+def _border_share(u: float, ones: float, size: float, fraction: float) -> float | None:
     """The share at the border of the model, where sizes are 1 + Poisson; None if it does not fit.
 
     The mean is that which gives the number of classes; those of one person may be off by chance.
@@ -113,7 +113,7 @@ def _even(u: float, ones: float, size: float, fraction: float) -> float | None:
     return math.exp(-low) / (1 + low)
 
 
-def _solved(equations: Equations, point: NDArray[np.float64]) -> float | None:
+def _solve(equations: Equations, point: NDArray[np.float64]) -> float | None:
     """Newton's method with halved steps; the share, or None."""
     for _ in range(80):
         try:
@@ -345,7 +345,7 @@ def choose_estimate(
     near = len(known) > 1 and (high <= _FACTOR * low or high - low <= _POINTS)
     sure = most <= _SURE * least
     model, why = _rule(known, fraction)
-    unique = _doubted(estimates[model], fraction, span, agree=near or sure)
+    unique = _doubt(estimates[model], fraction, span, agree=near or sure)
     if sure and len(known) == 1:  # resampling one model says less than the bounds
         unique = replace(unique, low=least, high=most)
     return ModelChoice(model, unique, why, span, near or sure)
@@ -368,7 +368,7 @@ def _rule(known: Mapping[str, float], fraction: float) -> tuple[str, str]:
     return model, f"{TITLES[model]}: {failing} no figure that fits the table."
 
 
-def _doubted(one: Estimate, fraction: float, span: tuple[float, float], *, agree: bool) -> Estimate:
+def _doubt(one: Estimate, fraction: float, span: tuple[float, float], *, agree: bool) -> Estimate:
     """Mark a figure that must not be relied on, with the reason."""
     if fraction < LEAST:
         return replace(
@@ -446,11 +446,11 @@ def uniqueness(people: NDArray[np.int64], fraction: float, *, k: int = 5) -> Uni
     sizes = people[people > 0]
     frequencies = np.bincount(sizes, minlength=2)
     if fraction == 1:
-        return _counted(frequencies, k)
+        return _count(frequencies, k)
     n = int(sizes.sum())
     sample = exact_estimate(float(frequencies[1]) / n, n)
     bounds = uniqueness_bounds(frequencies, fraction)
-    estimates = {name: _estimated(frequencies, fraction, one) for name, one in _MODELS.items()}
+    estimates = {name: _estimate(frequencies, fraction, one) for name, one in _MODELS.items()}
     choice = choose_estimate(estimates, fraction, bounds)
     return Uniqueness(
         fraction,
@@ -469,7 +469,7 @@ def uniqueness(people: NDArray[np.int64], fraction: float, *, k: int = 5) -> Uni
     )
 
 
-def _counted(frequencies: Frequencies, k: int) -> Uniqueness:
+def _count(frequencies: Frequencies, k: int) -> Uniqueness:
     """The table is the population."""
     r = np.arange(len(frequencies))
     n, ones = int(r @ frequencies), int(frequencies[1])
@@ -485,7 +485,7 @@ def _counted(frequencies: Frequencies, k: int) -> Uniqueness:
     )  # fmt: skip
 
 
-def _estimated(frequencies: Frequencies, fraction: float, estimator: Estimator) -> Estimate:
+def _estimate(frequencies: Frequencies, fraction: float, estimator: Estimator) -> Estimate:
     """The estimate with the interval of resampled class sizes."""
     n = int(np.arange(len(frequencies)) @ frequencies)
     if frequencies[1] == 0:

@@ -319,7 +319,7 @@ def propensity(
     """The pMSE of as many rows of either side, and its ratio to what chance gives."""
     from sklearn.linear_model import LogisticRegression
 
-    x, y = _stacked(left, right)
+    x, y = _stack(left, right)
     with quiet():
         fitted = LogisticRegression(max_iter=100).fit(x, y)
         squares = (fitted.predict_proba(x)[:, 1] - 0.5) ** 2
@@ -331,7 +331,7 @@ def propensity(
     return found, value / expected if expected else None
 
 
-def _stacked(
+def _stack(
     left: NDArray[np.float64], right: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return np.vstack([left, right]), np.concatenate([np.zeros(len(left)), np.ones(len(right))])
@@ -342,7 +342,7 @@ def _told_apart(left: NDArray[np.float64], right: NDArray[np.float64], seed: int
     from sklearn.metrics import roc_auc_score
     from sklearn.model_selection import cross_val_predict
 
-    x, y = _stacked(left, right)
+    x, y = _stack(left, right)
     with quiet():
         order = np.random.default_rng(seed).permutation(len(y))
         model = HistGradientBoostingClassifier(random_state=seed)

@@ -224,8 +224,8 @@ def _regressors(seed: int) -> list[tuple[str, Any]]:
 
 def _classify(target: str, name: str, model: Any, data: Any) -> Prediction:
     x, y, released, labels, test, truth = data
-    first = _fitted(model, x, y, test, truth)
-    second = _fitted(model, released, labels, test, truth)
+    first = _fit(model, x, y, test, truth)
+    second = _fit(model, released, labels, test, truth)
     common = int(np.bincount(y).argmax())
     return Prediction(
         target, name, "accuracy", first[0], second[0], first[1], second[1],
@@ -233,7 +233,7 @@ def _classify(target: str, name: str, model: Any, data: Any) -> Prediction:
     )  # fmt: skip
 
 
-def _fitted(
+def _fit(
     model: Any, x: Any, y: Any, test: Any, truth: NDArray[np.int64]
 ) -> tuple[Estimate, float | None]:
     if len(np.unique(y)) < 2:
@@ -276,11 +276,11 @@ def _regress(target: str, name: str, model: Any, data: Any) -> Prediction:
     for left, right in ((x, y), (released, numbers)):
         with quiet():
             guess = clone(model).fit(left, right).predict(test)
-        scores.append(_explained(truth, guess))
+        scores.append(_r_squared(truth, guess))
     return Prediction(target, name, "R squared", scores[0], scores[1], None, None, 0.0)
 
 
-def _explained(truth: NDArray[np.float64], guess: NDArray[np.float64]) -> Estimate:
+def _r_squared(truth: NDArray[np.float64], guess: NDArray[np.float64]) -> Estimate:
     """R squared with the normal interval of a ratio of two means, which holds below 0 too."""
     squares = (truth - truth.mean()) ** 2
     spread, rows = float(squares.mean()), len(truth)

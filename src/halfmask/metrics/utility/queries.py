@@ -209,7 +209,7 @@ def sql_queries(
         with opened as engine:
             answers.append([_run(engine, query, i, possible) for i, query in enumerate(queries, 1)])
     return tuple(
-        _compared(number, truth, [draw[number - 1] for draw in answers])
+        _compare_answers(number, truth, [draw[number - 1] for draw in answers])
         for number, truth in enumerate(truths, 1)
     )
 
@@ -227,7 +227,7 @@ def _possible(sides: Sides, name: str) -> pa.ChunkedArray | Possible:
     return Possible(values, column.starts[column.after], column.sizes[column.after])
 
 
-def _compared(number: int, truth: Answer, answers: list[Answer]) -> QueryDeviation:
+def _compare_answers(number: int, truth: Answer, answers: list[Answer]) -> QueryDeviation:
     errors, missing, added = [], [], []
     for answer in answers:
         wrong, lost, new = _cells(truth, answer)
@@ -249,7 +249,7 @@ def _run(engine: DuckDB, query: Any, number: int, columns: Iterable[str]) -> Ans
     try:
         fetched = engine.run(query)
     except HalfmaskError as error:
-        unknown = _unknown(query, columns)
+        unknown = _count_unknown_names(query, columns)
         if unknown:
             raise InputError(
                 f"Query {number} names {unknown} column(s) that are not in both tables. There: "
@@ -275,7 +275,7 @@ def _run(engine: DuckDB, query: Any, number: int, columns: Iterable[str]) -> Ans
     return out
 
 
-def _unknown(query: Any, columns: Iterable[str]) -> int:
+def _count_unknown_names(query: Any, columns: Iterable[str]) -> int:
     """How many names are neither columns nor given in the query; they may be values in quotes."""
     from sqlglot import exp
 

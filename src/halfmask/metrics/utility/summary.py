@@ -96,7 +96,7 @@ def summaries(sides: Sides, weights: str | None = None) -> Summaries:
     for column in sides.columns.values():
         if column.name == weights or not _usable(sides, column):
             continue
-        known = _known(sides, column)
+        known = _is_value(sides, column)
         numbers = np.where(known, _numbers(column), np.nan)
         mass = _tally(column.before, own, column.leaves)
         spread = column.spread(_tally(column.after, theirs, column.labels))
@@ -133,7 +133,7 @@ def require_weights(sides: Sides, name: str) -> None:
             f"The column of weights {name!r} must be in both tables, with a role that lets it "
             "leave: name another, or none."
         )
-    if not _usable(sides, column) or not _known(sides, column)[column.before].all():
+    if not _usable(sides, column) or not _is_value(sides, column)[column.before].all():
         raise InputError(f"The column of weights {name!r} must hold a number in every row.")
     if _numbers(column).min() < 0:
         raise InputError(f"The column of weights {name!r} holds numbers below 0.")
@@ -148,12 +148,12 @@ def _usable(sides: Sides, column: SharedColumn) -> bool:
     numbers = column.numbers
     if numbers is None or in_range(numbers) is not numbers:
         return False
-    known = _known(sides, column)
+    known = _is_value(sides, column)
     held = known[column.before].any() and known[column.covered].any()
     return bool(held) and is_number(sides.original.encode(column.name).values.type)
 
 
-def _known(sides: Sides, column: SharedColumn) -> NDArray[np.bool_]:
+def _is_value(sides: Sides, column: SharedColumn) -> NDArray[np.bool_]:
     """Per leaf, whether it is a value: the missing one is none."""
     found = np.ones(column.leaves, dtype=np.bool_)
     if sides.original.encode(column.name).values.null_count:
@@ -269,7 +269,7 @@ def _groups(column: SharedColumn, sides: Sides) -> list[GroupLoss]:
     """The groups of one column; none where its labels leave one only."""
     block = _blocks(column)
     if column.numbers is not None:
-        block = _coarsened(column, block)
+        block = _coarsen(column, block)
     before = np.bincount(block, weights=column.leaf_rows, minlength=int(block.max()) + 1)
     first = column.covered[column.starts[:-1]]
     after = np.bincount(block[first], weights=column.label_rows, minlength=len(before))
@@ -310,7 +310,7 @@ def _blocks(column: SharedColumn) -> NDArray[np.int64]:
     return np.asarray(found.reshape(-1), dtype=np.int64)
 
 
-def _coarsened(column: SharedColumn, block: NDArray[np.int64]) -> NDArray[np.int64]:
+def _coarsen(column: SharedColumn, block: NDArray[np.int64]) -> NDArray[np.int64]:
     """Numbers in a few groups of about as many rows; neighbors stay together."""
     count = int(block.max()) + 1
     if count <= _GROUPS:

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.dp.domain import Values, domain_of, encoded, value_key
+from halfmask.dp.domain import Values, domain_of, public_codes, value_key
 from halfmask.dp.figures import attacker
 from halfmask.errors import InternalError, ParameterError, PrivacyError
 from halfmask.metrics.estimate import wilson
@@ -77,7 +77,7 @@ class ResponseClaim:
         shown = {value_key(v) for v in pc.unique(rows.arrow[self.column]).to_pylist()}
         if not shown <= {value_key(v) for v in domain.values}:
             raise InternalError("A randomized column shows what is not declared; nothing leaves.")
-        true = encoded(original, self.column, domain)
+        true = public_codes(original, self.column, domain)
         coded = self.told.dictionary_encode("encode")
         said = domain.encode(coded.dictionary)[coded.indices.to_numpy()]
         kept, count, chance = int(np.sum(true == said)), len(true), float(self.truth)

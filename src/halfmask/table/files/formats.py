@@ -94,7 +94,7 @@ def unpacked_sizes(source: Path, kind: str) -> Iterator[int]:
     if kind in ("xlsx", "ods"):
         with open_zip(source) as file:
             for member in file.infolist():
-                yield from map(len, _inflated(source, file, member))
+                yield from map(len, _inflate(source, file, member))
     elif kind in _READERS:
         _, about = _call_reader(source, kind, metadataonly=True)
         width = sum(about.variable_storage_width.values()) or 8 * about.number_columns
@@ -103,7 +103,7 @@ def unpacked_sizes(source: Path, kind: str) -> Iterator[int]:
         yield source.stat().st_size
 
 
-def _damaged(source: Path | bytes, kind: str) -> InputError:
+def _damage(source: Path | bytes, kind: str) -> InputError:
     program = {"stata": "Stata", "spss": "SPSS", "sas": "SAS", "sqlite": "SQLite"}
     what = program.get(ORIGINS[kind], "Excel")
     return InputError(
@@ -137,7 +137,7 @@ def _read_statistics(source: Path | bytes, kind: str) -> pa.Table:
     labels: Mapping[str, Mapping[Any, str]] = about.variable_value_labels or {}
     arrays = []
     for name, values in columns.items():
-        labelled = _labelled(values, labels.get(name) or {})
+        labelled = _spell_labels(values, labels.get(name) or {})
         if labelled is None:
             blank = [None if isinstance(v, str) and not v.strip() else v for v in values]
             labelled = _array(source, kind, blank)
@@ -165,11 +165,11 @@ def _call_reader(source: Path | bytes, kind: str, **how: bool) -> tuple[dict[str
         reader = getattr(pyreadstat, _READERS[kind])
         columns, about = reader(str(source), output_format="dict", **how)
     except Exception:  # noqa: BLE001 - its errors are of many kinds, and some quote cells
-        raise _damaged(source, kind) from None
+        raise _damage(source, kind) from None
     return columns, about
 
 
-def _labelled(values: list[Any], labels: Mapping[Any, str]) -> pa.Array | None:
+def _spell_labels(values: list[Any], labels: Mapping[Any, str]) -> pa.Array | None:
     """The column's labels in the order of their codes, where every value it holds has one."""
     held = {value for value in values if value is not None and value != ""}
     if not labels or not held <= set(labels):
@@ -201,12 +201,12 @@ def _read_sheet(source: Path | bytes, kind: str, table: str | None) -> pa.Table:
         if table is None and len(names) > 1:
             names = [name for name in names if workbook.get_sheet_by_name(name).height]
     except Exception:  # noqa: BLE001 - its errors are of many kinds, and some quote cells
-        raise _damaged(source, kind) from None
+        raise _damage(source, kind) from None
     chosen = _choose(source, names, table, "sheet")
     try:
         rows = workbook.get_sheet_by_name(chosen).to_python()
     except Exception:  # noqa: BLE001
-        raise _damaged(source, kind) from None
+        raise _damage(source, kind) from None
     return _sheet_table(source, kind, rows)
 
 
@@ -228,7 +228,7 @@ def _cell(value: Any) -> Any:
     return canonical(value) if isinstance(value, datetime.timedelta) else value
 
 
-def _inflated(
+def _inflate(
     source: Path | bytes, file: zipfile.ZipFile, member: zipfile.ZipInfo
 ) -> Iterator[bytes]:
     """The unpacked bytes of a member, to their true end: its declared size may be a lie."""
@@ -265,14 +265,14 @@ def _require_small(source: Path | bytes, kind: str) -> None:
             sheet = kind == "xlsx" and member.filename.startswith("xl/worksheets/")
             body = kind == "ods" and member.filename == "content.xml"
             try:
-                for block in _inflated(source, file, member):
+                for block in _inflate(source, file, member):
                     total += len(block)
                     area.see(block) if sheet else None
                     area.feed(block) if body else None
                     if total > MOST_BYTES or area.cells > MOST_CELLS:
                         raise _too_large(source)
             except (zlib.error, OSError, ET.ParseError):
-                raise _damaged(source, kind) from None
+                raise _damage(source, kind) from None
 
 
 def _too_large(source: Path | bytes) -> InputError:
@@ -362,7 +362,7 @@ def _read_sqlite(source: Path | bytes, table: str | None) -> pa.Table:
         names = [column[0] for column in cursor.description]
         columns = [list(column) for column in zip(*cursor, strict=True)] or [[] for _ in names]
     except sqlite3.Error:
-        raise _damaged(source, "sqlite") from None
+        raise _damage(source, "sqlite") from None
     finally:
         connection.close()
     arrays = [_array(source, "sqlite", values) for values in columns]
@@ -387,7 +387,7 @@ def _array(source: Path | bytes, kind: str, values: list[Any]) -> pa.Array:
     try:
         return pa.array(values)
     except (pa.ArrowException, OverflowError, ValueError):
-        raise _damaged(source, kind) from None
+        raise _damage(source, kind) from None
 
 
 def _number_array(values: list[Any]) -> pa.Array:

@@ -270,10 +270,10 @@ def _from_stream(source: Any) -> pa.Table:
     try:
         return pa.RecordBatchReader.from_stream(source).read_all()
     except Exception as error:  # noqa: BLE001 - each library has its own, and they quote cells
-        raise _failed(source, error) from None
+        raise _failure(source, error) from None
 
 
-def _failed(source: object, error: Exception) -> InputError:
+def _failure(source: object, error: Exception) -> InputError:
     return InputError(
         f"The {type(source).__name__} gave no rows: its library raised {type(error).__name__}."
         " Does it work on its own?"
@@ -285,7 +285,7 @@ def _from_polars(source: Any, name: str) -> tuple[pa.Table, str, dict[str, Incom
         try:
             source = source.collect()
         except Exception as error:  # noqa: BLE001 - Polars quotes cells in its messages
-            raise _failed(source, error) from None
+            raise _failure(source, error) from None
     if type(source).__name__ != "DataFrame":
         raise InputError(f"A Polars {name} is no table: give a DataFrame or a LazyFrame.")
     nested = [column for column, kind in source.schema.items() if type(kind).__name__ == "Object"]
@@ -309,7 +309,7 @@ def _unknown_types(source: Any, error: Exception) -> InputError:
         except pa.ArrowInvalid:
             found.append(f"'{name}' ({kind})")
     if not found:
-        return _failed(source, error)
+        return _failure(source, error)
     return InputError(
         f"Columns have types that Arrow does not know: {', '.join(found)}. Cast or drop them."
     )

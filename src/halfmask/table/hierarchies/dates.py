@@ -119,33 +119,27 @@ def _text(values: pa.Array) -> pa.Array:
     return values.cast(pa.string())
 
 
-def _padded(values: pa.Array, width: int) -> pa.Array:
+def _pad(values: pa.Array, width: int) -> pa.Array:
     return pc.utf8_lpad(_text(values), width, "0")
 
 
 def _week(moments: pa.Array) -> pa.Array:
     calendar = pc.iso_calendar(moments)
-    year = _padded(pc.struct_field(calendar, "iso_year"), 4)
-    return pc.binary_join_element_wise(
-        year, _padded(pc.struct_field(calendar, "iso_week"), 2), "-W"
-    )
+    year = _pad(pc.struct_field(calendar, "iso_year"), 4)
+    return pc.binary_join_element_wise(year, _pad(pc.struct_field(calendar, "iso_week"), 2), "-W")
 
 
 def _month(moments: pa.Array) -> pa.Array:
-    return pc.binary_join_element_wise(
-        _padded(pc.year(moments), 4), _padded(pc.month(moments), 2), "-"
-    )
+    return pc.binary_join_element_wise(_pad(pc.year(moments), 4), _pad(pc.month(moments), 2), "-")
 
 
 def _quarter(moments: pa.Array) -> pa.Array:
-    return pc.binary_join_element_wise(
-        _padded(pc.year(moments), 4), _text(pc.quarter(moments)), "-Q"
-    )
+    return pc.binary_join_element_wise(_pad(pc.year(moments), 4), _text(pc.quarter(moments)), "-Q")
 
 
 def _decade(moments: pa.Array) -> pa.Array:
     start = pc.subtract(pc.year(moments), _modulo_ten(pc.year(moments)))
-    return pc.binary_join_element_wise(_padded(start, 4), _padded(pc.add(start, 9), 4), "-")
+    return pc.binary_join_element_wise(_pad(start, 4), _pad(pc.add(start, 9), 4), "-")
 
 
 def _modulo_ten(years: pa.Array) -> pa.Array:
@@ -157,6 +151,6 @@ _LABELS: dict[str, Callable[[pa.Array], pa.Array]] = {
     "week": _week,
     "month": _month,
     "quarter": _quarter,
-    "year": lambda moments: _padded(pc.year(moments), 4),
+    "year": lambda moments: _pad(pc.year(moments), 4),
     "decade": _decade,
 }

@@ -173,7 +173,7 @@ class Ordered:
         if faults:
             raise HierarchyError(*faults)
         if self.order and self.groups and not sizes:
-            self._named([canonical(value) for value in self.order])
+            self._label_levels([canonical(value) for value in self.order])
 
     @classmethod
     def parse(cls, value: object, folder: Path) -> Ordered:  # noqa: ARG003 - one signature for all
@@ -205,7 +205,7 @@ class Ordered:
                 f"Column '{column}': {absent} distinct value(s) are not in the order. Add them."
             )
         named = any(isinstance(group, Mapping) for group in self.groups)
-        levels = self._named(order) if named else self._sized(order)
+        levels = self._label_levels(order) if named else self._sized(order)
         here = set(held)
         inside = [[labels[places[value]] for value in held] for labels in levels]
         others = [place for place, value in enumerate(order) if value not in here]
@@ -222,7 +222,7 @@ class Ordered:
             out.append([_span(order[a], order[b]) for a, b in zip(starts, ends, strict=True)])
         return out
 
-    def _named(self, order: list[str]) -> list[list[str]]:
+    def _label_levels(self, order: list[str]) -> list[list[str]]:
         out: list[list[str]] = []
         faults = []
         for level, groups in enumerate(self.groups, start=1):

@@ -186,7 +186,7 @@ class Tree:
     def build(self, column: str, values: pa.Array) -> Hierarchy:
         """Bind the tree to the values of ``column``."""
         height = self.height
-        leaves = {path[0]: _stretched(path, height) for path in _paths(self.groups, ())}
+        leaves = {path[0]: _stretch(path, height) for path in _paths(self.groups, ())}
         found = [leaves.pop(canonical(value), None) for value in present_values(values)]
         absent = sum(path is None for path in found)
         if absent:
@@ -215,7 +215,7 @@ def _paths(node: object, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         yield (canonical(node), *above)
 
 
-def _stretched(path: tuple[str, ...], height: int) -> tuple[str, ...]:
+def _stretch(path: tuple[str, ...], height: int) -> tuple[str, ...]:
     leaf, *groups = path
     return (*[leaf] * (height - len(groups)), *groups)
 

@@ -16,7 +16,7 @@ from halfmask.table.classes import codes_of
 from halfmask.table.hierarchies import Dates, Flat, Intervals, Mask, Ordered
 from halfmask.table.hierarchies.intervals import MOST_WIDTH
 from halfmask.table.proposals.vocabulary import words_of
-from halfmask.table.tuples import all_ones, picked, rows_in
+from halfmask.table.tuples import all_ones, pick_counts, rows_in
 from halfmask.table.values import dictionary_of, is_text
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def facts_of(name: str, column: pa.ChunkedArray, counted: CountedColumn | None =
         if not all_ones(counted.counts) or counted.many is not None:
             counts = counted.counts
             rows = rows_in(counts)
-            missing = rows_in(picked(counts, _gone(column)))
+            missing = rows_in(pick_counts(counts, _is_missing(column)))
     array = dictionary_of(column)
     codes, size = codes_of(pa.chunked_array([array]))
     values = array.dictionary
@@ -131,12 +131,12 @@ def facts_of(name: str, column: pa.ChunkedArray, counted: CountedColumn | None =
     # Some of the values that were looked at may have been found to mean a missing one.
     every = counted.many
     before = len(counted.entries) - counted.entries.null_count
-    missing += every.missing - rows_in(picked(counted.counts, _gone(counted.entries)))
+    missing += every.missing - rows_in(pick_counts(counted.counts, _is_missing(counted.entries)))
     many = (every.distinct - before + len(values), every.single)
     return Facts(name, every.rows, values, codes, size, missing, label, counts, many)
 
 
-def _gone(column: pa.ChunkedArray) -> NDArray[np.bool_]:
+def _is_missing(column: pa.ChunkedArray) -> NDArray[np.bool_]:
     return np.asarray(column.is_null().to_numpy(zero_copy_only=False), dtype=bool)
 
 
@@ -265,7 +265,7 @@ def nice_widths(span: float, *, whole: bool) -> list[float]:
     out: list[float] = []
     factor = 1
     while not out or digit * factor * 10.0**exponent < span:
-        out.append(_scaled(digit * factor, exponent))
+        out.append(_times_power(digit * factor, exponent))
         factor *= 2
     return out
 
@@ -296,13 +296,13 @@ def _roundest(number: float, room: float) -> float:
     for exponent in range(power, power - 20, -1):
         for digit in (5, 2, 1):
             count = round(number / (digit * 10.0**exponent))
-            found = _scaled(count * digit, exponent)
+            found = _times_power(count * digit, exponent)
             if abs(found - number) <= room:
                 return found
     return number
 
 
-def _scaled(number: int, exponent: int) -> float:
+def _times_power(number: int, exponent: int) -> float:
     return number * 10**exponent if exponent >= 0 else float(f"{number}e{exponent}")
 
 
