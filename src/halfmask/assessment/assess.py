@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from halfmask.assessment.measure import Measure, MeasureResults, require_limit
+from halfmask.assessment.measure import (
+    CRITERIA,
+    DISCLOSURES,
+    Measure,
+    MeasureResults,
+    require_limit,
+)
 from halfmask.assessment.sampling import Sampling
 from halfmask.engines.counting.tuples import count_tuples
 from halfmask.engines.read import as_table
@@ -567,7 +573,7 @@ ASSESSED: tuple[Measure, ...] = (
         written="minimal_quasi_identifiers",
     ),
     Measure(
-        "disclosures", "What do the classes give away, per sensitive column?",
+        "disclosures", DISCLOSURES,
         lambda case: case.disclosures,
     ),
     Measure(
@@ -575,7 +581,7 @@ ASSESSED: tuple[Measure, ...] = (
         lambda case: tuple((n, _rank_sets(case, n)) for n in case.table.schema.sensitive[:5]),
         parts=("target", "sets"),
     ),
-    Measure("criteria", "Are the criteria of the data protection authorities met?", table_criteria),
+    Measure("criteria", CRITERIA, table_criteria),
     Measure(
         "advice", "What would generalizing each column change?",
         lambda case: advice(case.table, case.classes),

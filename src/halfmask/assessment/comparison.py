@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from halfmask.assessment import comparison_findings as findings
-from halfmask.assessment.measure import Measure, MeasureResults
+from halfmask.assessment.measure import CRITERIA, DISCLOSURES, Measure, MeasureResults
 from halfmask.metrics.discrimination.label_rates import label_rates
 from halfmask.metrics.discrimination.need import need_met
 from halfmask.metrics.discrimination.release_rates import (
@@ -17,6 +17,7 @@ from halfmask.metrics.discrimination.release_rates import (
     released_blocks,
 )
 from halfmask.metrics.partition_measures import published_measures
+from halfmask.metrics.risk.attack import OUTCOMES
 from halfmask.metrics.risk.attack import targets as whom
 from halfmask.metrics.risk.criteria import doubts_about, try_criteria
 from halfmask.metrics.risk.disclosure import disclosure, minimality
@@ -442,7 +443,6 @@ def _lost(rates: ReleaseRates) -> float:
 # missing cell may be a suppressed one or one that the original lacks too, and whoever wrote the
 # record may be a stranger: what it says must never make a figure better than the rows are. So
 # attacks are tried by both readings, and the worse is reported.
-_OUTCOMES = ("met", "undecided", "not met")
 _REVEALED = (None, "nothing", "not known", "revealed")
 
 
@@ -461,7 +461,7 @@ def _worse_criteria(case: ComparisonCase) -> tuple[AttackOutcome, ...]:
 
 
 def _grave(one: AttackOutcome) -> tuple[int, float, float]:
-    return _OUTCOMES.index(one.outcome), _level(one.risk), _level(one.attack)
+    return OUTCOMES.index(one.outcome), _level(one.risk), _level(one.attack)
 
 
 def _worse_linkage(found: Iterable[Linkage]) -> Linkage:
@@ -606,7 +606,7 @@ COMPARED: tuple[Measure, ...] = (
         short=True,
     ),
     Measure(
-        "disclosures", "What do the classes give away, per sensitive column?",
+        "disclosures", DISCLOSURES,
         _disclosures, findings.show_disclosures, "attacks", findings.KNOWS,
         parts=("before", "after"), short=True,
     ),
@@ -616,7 +616,7 @@ COMPARED: tuple[Measure, ...] = (
         _labels, needs="values",
     ),
     Measure(
-        "criteria", "Are the criteria of the data protection authorities met?", _worse_criteria,
+        "criteria", CRITERIA, _worse_criteria,
         short=True,
     ),
     Measure(

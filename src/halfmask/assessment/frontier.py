@@ -43,7 +43,7 @@ from halfmask.assessment.frontier_settings import (
 )
 from halfmask.engines.counting.tuples import add_policies, count_tuples
 from halfmask.engines.read import as_table
-from halfmask.errors import ParameterError, UnsatisfiableError
+from halfmask.errors import UnsatisfiableError
 from halfmask.metrics.cost import metric_named
 from halfmask.metrics.estimate import mean_estimate
 from halfmask.metrics.sides import ReleasedTuples, finding_chance, sides, tightest_class
@@ -54,6 +54,7 @@ from halfmask.models.requirements import (
     leave_out_unmet,
     prepare,
     refuse_contradiction,
+    require_models,
     statistics,
     with_demanded_models,
 )
@@ -436,7 +437,7 @@ def frontier(
     """
     how = FrontierOptions.of(settings)
     if not models and not releases and not how.epsilons:
-        raise ParameterError("models", (), "at least one model, such as KAnonymity(5)")
+        require_models(())
     metric_named(how.metric)
     require_tables(how.epsilons, releases)
     wanted = chains(models, how.methods, how.suppression)

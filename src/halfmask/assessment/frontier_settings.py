@@ -19,6 +19,7 @@ from halfmask.models.requirements import refuse_keywords, require_models
 from halfmask.models.verdict import known_models, parameters, require_number, require_whole
 from halfmask.report.frontier import RISKS, UTILITIES
 from halfmask.table.hierarchies.builders import Auto
+from halfmask.table.schema import NO_ROWS
 from halfmask.table.table import Table, require_table
 
 if TYPE_CHECKING:
@@ -300,7 +301,7 @@ def require_risk(held: Tuples, risk: str) -> None:
     schema = held.table.schema
     schema.require_quasi()
     if not len(held.table):
-        raise InputError("The table has no rows: there is nobody to protect.")
+        raise InputError(NO_ROWS)
     if risk == "inference" and not schema.sensitive:
         raise SchemaError(
             "risk = 'inference' needs a sensitive column: give one the role sensitive in the "

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from os import PathLike
 
+# What assess asks of a table and compare of a release, in the same words.
+DISCLOSURES = "What do the classes give away, per sensitive column?"
+CRITERIA = "Are the criteria of the data protection authorities met?"
+
 
 class Document(Result):
     """A result that says its format and what made it, and that can be written to a file."""

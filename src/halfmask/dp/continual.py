@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     Counts = NDArray[np.int64]
     People = NDArray[np.uint64]
 
-PURPOSE = "counts over time"
 _WIDEST = 64  # branchings up to this are compared, and one level for all periods
 
 
@@ -137,11 +136,11 @@ class CountSeries:
         serial = self._serial(self._file.records())
         if serial is not None:
             resumed = self.accountant.resume(
-                promise, PURPOSE, serial, rows_per_person=rows_per_person, scope=scope
+                promise, CONTINUAL, serial, rows_per_person=rows_per_person, scope=scope
             )
             return resumed, False
         allowance = self.accountant.allow(
-            promise, PURPOSE, rows_per_person=rows_per_person, scope=scope
+            promise, CONTINUAL, rows_per_person=rows_per_person, scope=scope
         )
         with self._file.change() as change:
             body = {"terms": dict(self.terms), "serial": allowance.serial}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from halfmask.engines.sources import is_address, is_pieces, is_spark
-from halfmask.engines.stored import Storage
+from halfmask.engines.stored import Storage, require_table_name
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.table.files.rows import file_kind
 from halfmask.table.files.text_file import file_named
@@ -121,8 +121,8 @@ def _stay_stored(
     written: Mapping[str, str | None],
 ) -> Table:
     """A table whose rows a file or database keeps; ``written``: how a text file is."""
-    if is_address(place) and table is None:
-        raise ParameterError("table", None, "the name of a table of the database")
+    if is_address(place):
+        require_table_name(table)
     declared = declared_schema(place, schema)
     stored = Storage(
         place,

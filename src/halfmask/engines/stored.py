@@ -125,7 +125,7 @@ class Storage:
     @contextmanager
     def _open_rows(self) -> Iterator[tuple[Engine, str]]:
         if self._is_server:
-            name = _require_name(self.table)
+            name = require_table_name(self.table)
             engine = open_address(self.place)
             try:
                 yield engine, name
@@ -253,7 +253,7 @@ def _show(
     elif not is_database(source):
         kind = file_kind(Path(source))
     if is_database(source):
-        origin = f"{ATTACHED}.{quote(_require_name(table))}"
+        origin = f"{ATTACHED}.{quote(require_table_name(table))}"
     elif kind == "parquet":
         origin = f"read_parquet({', '.join([path, *more])})"
     elif not is_pieces(source) and (
@@ -287,7 +287,8 @@ def _literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _require_name(table: str | None) -> str:
+def require_table_name(table: str | None) -> str:
+    """The name of a table, which rows in a database need."""
     if table is None:
         raise ParameterError("table", None, "the name of a table of the database")
     return table

@@ -36,6 +36,7 @@ from halfmask.release.seal import published_columns, seal
 from halfmask.release.stored_entries import count_rows, read_note, why_read
 from halfmask.release.verification import recheck_models
 from halfmask.table.demands import with_policies
+from halfmask.table.schema import NO_ROWS
 from halfmask.table.table import Table, require_table
 from halfmask.table.tuples import Tuples
 
@@ -161,7 +162,7 @@ def _release_rows(
     # Refuses before the work what the door would refuse after it.
     state_demands(table, demands, noisy=bool(randomized))
     if not len(table):
-        raise InputError("The table has no rows: there is nobody to protect.")
+        raise InputError(NO_ROWS)
     random = np.random.default_rng(secrets.randbits(128) if seed is None else seed)
     if demands == "keep":
         promises = with_demanded_models(table, promises)

@@ -8,7 +8,7 @@ from typing import Any
 
 from halfmask.table.document import Result
 
-_Z = 1.959963984540054  # the 97.5 % point of the normal distribution
+NORMAL_95 = 1.959963984540054  # the 97.5 % point of the normal distribution
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +70,9 @@ def mean_estimate(values: Any, reason: str = "") -> Estimate:
 
 def wilson(hits: float, n: int) -> tuple[float, float]:
     """Wilson's 95 % interval of a share."""
-    share, square = hits / n, _Z * _Z
+    share, square = hits / n, NORMAL_95 * NORMAL_95
     middle = (share + square / (2 * n)) / (1 + square / n)
-    half = _Z / (1 + square / n) * math.sqrt(share * (1 - share) / n + square / (4 * n * n))
+    half = NORMAL_95 / (1 + square / n) * math.sqrt(share * (1 - share) / n + square / (4 * n * n))
     low = 0.0 if hits == 0 else max(0.0, middle - half)
     high = 1.0 if hits == n else min(1.0, middle + half)
     return low, high

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 ParameterNumber = int | float | Fraction | Decimal
 
-_SAFE = 2**62
+SAFE = 2**62  # products below it fit into 64 bits, and so does the sum of two
 # Counts, one product and one quotient: fewer than 16 roundings of 2**-53 each.
 _MARGIN = 2.0**-48
 _DIGITS = 60
-_HUGE = Fraction(2**256)  # above every quotient of counts
+HUGE = Fraction(2**256)  # above every quotient of counts
 
 
 @lru_cache(maxsize=1024, typed=True)
@@ -40,9 +40,9 @@ def at_most(
 ) -> NDArray[np.bool_]:
     """Tell where ``left <= ratio * right``; both hold integers that are not negative."""
     num, den = ratio.numerator, ratio.denominator
-    if int(left.max(initial=1)) * den < _SAFE and int(right.max(initial=1)) * num < _SAFE:
+    if int(left.max(initial=1)) * den < SAFE and int(right.max(initial=1)) * num < SAFE:
         return np.asarray(left * den <= right * num)
-    x, y = left.astype(np.float64), right.astype(np.float64) * float(min(ratio, _HUGE))
+    x, y = left.astype(np.float64), right.astype(np.float64) * float(min(ratio, HUGE))
     result = np.asarray(x <= y)
     for i in np.flatnonzero(np.abs(x - y) <= _MARGIN * (x + y)):
         result[i] = int(left[i]) * den <= int(right[i]) * num

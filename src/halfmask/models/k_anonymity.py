@@ -21,6 +21,7 @@ from halfmask.models.statistics import (
 from halfmask.models.verdict import (
     KNOWN,
     KNOWN_ONLY,
+    ONE_VALUE,
     SOUGHT,
     KernelDemand,
     Model,
@@ -71,7 +72,7 @@ class KAnonymity(Model):
     words: ClassVar[Words] = Words(
         "Everybody shares all published quasi-identifiers with at least k - 1 others.",
         KNOWN_ONLY,
-        "If all rows of a class hold the same sensitive value, that value is known.",
+        ONE_VALUE,
         "at least",
     )
 
@@ -125,7 +126,7 @@ class HouseholdKAnonymity(Model):
         "Everybody shares all published quasi-identifiers with people of at least k - 1 other "
         "households.",
         f"{KNOWN}; people of one household know of each other.",
-        "If all rows of a class hold the same sensitive value, that value is known.",
+        ONE_VALUE,
         "at least",
     )
 

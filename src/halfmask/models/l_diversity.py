@@ -22,6 +22,7 @@ from halfmask.models.statistics import (
     value_histogram,
 )
 from halfmask.models.verdict import (
+    ALIKE,
     SOUGHT,
     KernelDemand,
     Model,
@@ -81,7 +82,7 @@ class LDiversity(Model):
         "Every class holds at least l well-represented values of the sensitive column; missing "
         "values are not counted, unless a note says so.",
         SOUGHT,
-        "Values may be alike in meaning, and one of them may be much likelier than before.",
+        ALIKE,
         "at least",
     )
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 
 from halfmask.models.exact_comparison import (
+    HUGE,
+    SAFE,
     at_most,
     exponential,
     fraction,
@@ -51,9 +53,7 @@ if TYPE_CHECKING:
 
 
 _ONE = (Fraction(1), Fraction(1))
-_HUGE = Fraction(2**256)  # above every quotient of counts
 _SLACK = 1e-9  # far above what rounding adds up to: a bound of lost rows is never too high
-_SAFE = 2**62
 
 
 # What any finer grouping loses. Let C of N rows hold a value, and at most L rows be lost. The share
@@ -96,8 +96,8 @@ def _survivors(
 
     size = int(values.counts.sum())
     # With a bound downward equality fails, which the kernel leaves to Python's integers.
-    fits = not downward and size * size * max(factor.numerator, factor.denominator) < _SAFE
-    if size * size >= _SAFE or factor > _HUGE:
+    fits = not downward and size * size * max(factor.numerator, factor.denominator) < SAFE
+    if size * size >= SAFE or factor > HUGE:
         return None
     ratio = (factor.numerator, factor.denominator) if fits else (0, 0)
     left = kept.copy()
@@ -217,7 +217,7 @@ class DeltaDisclosure(Model):
         values = histogram(classes, self.column)
         total = reference_totals(values, self.reference)
         limit = 0 if self.original else limit
-        factor = float(min(self._factor()[1], _HUGE))
+        factor = float(min(self._factor()[1], HUGE))
         least = None
         if self.absent == "fails":
             remaining = max(int(total.sum()) - limit, 1)
@@ -344,7 +344,7 @@ class BetaLikeness(Model):
         values = histogram(classes, self.column)
         total = reference_totals(values, self.reference)
         share = _shares(total, 0 if self.original else limit)
-        most = share * (1 + float(min(fraction(self.beta), _HUGE)))
+        most = share * (1 + float(min(fraction(self.beta), HUGE)))
         if self.kind == "enhanced":
             most = np.minimum(most, share * (1 - np.log(np.where(share > 0, share, 1.0))))
         return _surplus(values, most)

@@ -21,9 +21,12 @@ from halfmask.models.statistics import (
 )
 from halfmask.models.t_closeness import DISTANCE_WORDS, TCloseness, distances, usual_distance
 from halfmask.models.verdict import (
+    ALIKE,
     KNOWN_ONLY,
+    ONE_VALUE,
     SOUGHT,
     SOUGHT_AGAINST_ALL,
+    WHOLE_RELEASE,
     KernelDemand,
     Model,
     Option,
@@ -74,7 +77,7 @@ class PersonalKAnonymity(Model):
     words: ClassVar[Words] = Words(
         "Everybody shares all published quasi-identifiers with as many people as they asked for.",
         KNOWN_ONLY,
-        "If all rows of a class hold the same sensitive value, that value is known.",
+        ONE_VALUE,
         "at least",
     )
 
@@ -160,7 +163,7 @@ class PersonalLDiversity(Model):
     words: ClassVar[Words] = Words(
         "Every class holds as many values of the sensitive column as each person in it asked for.",
         SOUGHT,
-        "Values may be alike in meaning, and one of them may be much likelier than before.",
+        ALIKE,
         "at least",
     )
 
@@ -244,7 +247,7 @@ class PersonalTCloseness(Model):
         "In every class the sensitive column is distributed as near to the whole release as each "
         "person in it asked for.",
         SOUGHT_AGAINST_ALL,
-        "What the whole release tells about everybody in it stays told.",
+        WHOLE_RELEASE,
         "at most",
     )
 

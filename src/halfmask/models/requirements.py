@@ -16,7 +16,7 @@ from halfmask.models.statistics import own_demands
 from halfmask.models.verdict import Model, known_models
 from halfmask.table.classes import classes_by_id, distinct_classes, value_facts
 from halfmask.table.demands import demand_key, states
-from halfmask.table.schema import NO_QUASI
+from halfmask.table.schema import NO_QUASI, NO_ROWS
 from halfmask.table.table import require_table
 from halfmask.table.tuples import Tuples, pick_counts, rows_in, tally
 from halfmask.table.weights import widen
@@ -204,7 +204,7 @@ def _table_faults(table: Table) -> list[str]:
     if not table.schema.quasi:
         found.append(NO_QUASI)
     if len(table) == 0:
-        found.append("The table has no rows: there is nobody to protect.")
+        found.append(NO_ROWS)
     return found
 
 

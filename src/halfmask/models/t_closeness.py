@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from halfmask.errors import SchemaError
-from halfmask.models.exact_comparison import at_most, fraction, largest
+from halfmask.models.exact_comparison import SAFE, at_most, fraction, largest
 from halfmask.models.statistics import (
     MISSING_NOTE,
     ORIGINAL,
@@ -23,6 +23,7 @@ from halfmask.models.statistics import (
 )
 from halfmask.models.verdict import (
     SOUGHT_AGAINST_ALL,
+    WHOLE_RELEASE,
     KernelDemand,
     Model,
     Option,
@@ -92,7 +93,7 @@ class TCloseness(Model):
         "In every class the sensitive column is distributed almost as in the whole release (or, "
         "where the promise names it, in the original table): at most the distance t apart.",
         SOUGHT_AGAINST_ALL,
-        "What the whole release tells about everybody in it stays told.",
+        WHOLE_RELEASE,
         "at most",
     )
 
@@ -198,7 +199,7 @@ class TCloseness(Model):
             maps = values.hierarchy.maps[: _levels(values.hierarchy)]
         scale = values.domain if way == "ordered" else len(maps)
         size = int(values.counts.sum())
-        if 4 * scale * size * size * t.denominator >= _SAFE or scale > _WRITTEN_OUT:
+        if 4 * scale * size * size * t.denominator >= SAFE or scale > _WRITTEN_OUT:
             return None
         left = kept.copy()
         total = values.totals() if kept.all() else values.select(kept).totals()
@@ -244,7 +245,6 @@ def usual_distance(table: Table, name: str) -> Literal["equal", "ordered"]:
 # |c N - C n| or of its running sums, divided by n N and a constant: all integers, so that the
 # comparison with a threshold is exact. Only values that occur count as values of the column.
 
-_SAFE = 2**62
 _WRITTEN_OUT = 256  # up to so many ordered values a class is written out value by value
 
 Ratio = tuple["NDArray[Any]", "NDArray[Any]"]
@@ -365,7 +365,7 @@ def _sizes(values: Histogram, total: NDArray[np.int64], *, factor: int) -> tuple
     """Rows per class and in all, as Python's integers where machine integers could overflow."""
     rows: NDArray[Any] = reduce(np.add, values.counts, values.starts)
     size = int(total.sum())
-    if factor * size * size >= _SAFE:
+    if factor * size * size >= SAFE:
         rows = rows.astype(object)
     return rows, size
 

@@ -197,6 +197,9 @@ class Words:
 KNOWN = "The attacker knows that a person is in the table, and this person's quasi-identifiers"
 KNOWN_ONLY = f"{KNOWN}, but nothing else of the row."
 SOUGHT = f"{KNOWN}, and looks for the sensitive value."
+ONE_VALUE = "If all rows of a class hold the same sensitive value, that value is known."
+ALIKE = "Values may be alike in meaning, and one of them may be much likelier than before."
+WHOLE_RELEASE = "What the whole release tells about everybody in it stays told."
 SOUGHT_AGAINST_ALL = (
     f"{SOUGHT} The distribution in the whole release (or, where the promise names it, in the "
     "original table) is taken to be known to everybody."

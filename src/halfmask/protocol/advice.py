@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from halfmask.engines.request import Climb, Delete, Interval
 from halfmask.errors import InputError, ParameterError
+from halfmask.metrics.estimate import NORMAL_95
 from halfmask.protocol.cell_plan import plan_for_cells
 from halfmask.table.document import Result
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from halfmask.protocol.common_schema import CommonSchema
 
 _SURE = 0.95
-_Z = 1.959963984540054
 PUBLIC = (
     "From the common schema, the question and the number of cells alone, as if people were spread "
     "evenly over all groups: crowded groups keep more, rare ones less."
@@ -159,7 +159,7 @@ def least_epsilon(groups: int, cells: int) -> float | None:
     """
     if groups < 2:
         return 0.0
-    apart = _Z * sqrt((groups - 1) / cells)
+    apart = NORMAL_95 * sqrt((groups - 1) / cells)
     if apart >= 1:
         return None
     return round(-log((1 - apart) / (1 + apart * (groups - 1))), 3)

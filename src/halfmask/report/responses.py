@@ -9,11 +9,11 @@ from math import exp, sqrt
 from typing import Any
 
 from halfmask.dp.figures import attacker
+from halfmask.metrics.estimate import NORMAL_95
 from halfmask.report.plots import COOL, PERCENT, WARM, plot
 
 # Epsilons that are drawn: from a coin that nearly decides alone to answers that are nearly true.
 EPSILONS = tuple(round(10 ** (step / 10), 3) for step in range(-10, 10))
-_Z = 1.959963984540054
 _STEPS = (0.1, 1, 10)  # times as many rows
 
 
@@ -29,7 +29,7 @@ def half_width(epsilon: float, values: int, rows: float) -> float:
     """
     apart = (1 - exp(-epsilon)) / (1 + (values - 1) * exp(-epsilon))
     even = 1 / values
-    return _Z * sqrt(even * (1 - even) / rows) / apart
+    return NORMAL_95 * sqrt(even * (1 - even) / rows) / apart
 
 
 def response_plots(document: dict[str, Any]) -> dict[str, dict[str, Any]]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 FLOOR = 3
 MOST_SHARES = 10
 REST = "*"
+NO_ROWS = "The table has no rows: there is nobody to protect."
 NO_QUASI = (
     'No column is declared a quasi-identifier: give role = "quasi" to those that others '
     "may know, or run `halfmask describe`."

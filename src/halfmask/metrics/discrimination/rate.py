@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 
 Kind = Literal["identifier", "partial", "sketchy", "zero", "undefined"]
+NEVER_VARIES = "The target never varies: there is nothing to discriminate."
 SAME = 1e-12  # bits by which equal entropies may differ
 
 
@@ -167,8 +168,7 @@ def beside_chance(
         raise ParameterError("permutations", permutations, "at least 2")
     rate = group_rates(x, size, y, groups, counts).rate
     if np.isnan(rate):
-        reason = "The target never varies: there is nothing to discriminate."
-        return Inflation(rate, failed_estimate(reason), failed_estimate(reason))
+        return Inflation(rate, failed_estimate(NEVER_VARIES), failed_estimate(NEVER_VARIES))
     rows = rows_in(counts)
     random = np.random.default_rng(seed)
     if rows > _SHUFFLED and size * groups <= _CELLS:

@@ -10,7 +10,12 @@ import numpy as np
 from halfmask.errors import InputError
 from halfmask.metrics.discrimination.columns import CodedColumn, code_column, group_rows
 from halfmask.metrics.discrimination.partition import Cuts, Partition, Partitioning, read_partition
-from halfmask.metrics.discrimination.rate import GroupRates, beside_chance, group_rates
+from halfmask.metrics.discrimination.rate import (
+    NEVER_VARIES,
+    GroupRates,
+    beside_chance,
+    group_rates,
+)
 from halfmask.metrics.sides import ReleasedTuples, pairs_in_order, tightest_class
 from halfmask.table.classes import value_facts
 from halfmask.table.document import Result
@@ -189,7 +194,6 @@ def released_blocks(
 
 
 Attack = Literal["identity", "homogeneity", "background", "skewness", "similarity"]
-NEVER_VARIES = "The target never varies: there is nothing to discriminate."
 
 
 @dataclass(frozen=True, slots=True)

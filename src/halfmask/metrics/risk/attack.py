@@ -147,6 +147,7 @@ NO_CONTROL = (
     "tells about those in it."
 )
 Outcome = Literal["met", "not met", "undecided"]
+OUTCOMES: tuple[Outcome, ...] = ("met", "undecided", "not met")  # the worse, the later
 
 
 @dataclass(frozen=True, slots=True)

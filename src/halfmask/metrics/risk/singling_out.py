@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from halfmask.metrics.estimate import Estimate, mean_estimate, proportion
-from halfmask.metrics.risk.attack import LIMIT, AttackOutcome, judge_attack
+from halfmask.metrics.risk.attack import LIMIT, OUTCOMES, AttackOutcome, judge_attack
 from halfmask.metrics.weighted import joint, weighted_mean
 from halfmask.table.tuples import tally
 
@@ -108,7 +108,6 @@ _SMALLER = (
     "extrapolation. A larger control would narrow the interval."
 )
 _CELLS = 60_000_000
-_ORDER = ("met", "undecided", "not met")
 
 
 def singling_out(
@@ -136,7 +135,7 @@ def singling_out(
         return few
     every = _try_conditions(targets, shared, len(shared), known=known, limit=limit)
     every = replace(every, attacker=f"{every.attacker} {_WIDE}")
-    return max(few, every, key=lambda one: (_ORDER.index(one.outcome), one.risk.value or 0.0))
+    return max(few, every, key=lambda one: (OUTCOMES.index(one.outcome), one.risk.value or 0.0))
 
 
 def _try_conditions(
