@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from halfmask.assessment.measure import Finding, Form, known_figure
+from halfmask.assessment.measure import FigureForm, Finding, known_figure
 from halfmask.metrics.risk.reidentification import (
     HIGHEST,
     MEAN,
@@ -164,7 +164,7 @@ def show_risk(one: Reidentification, found: Comparison) -> Iterator[Finding]:
     """Risks by the release's own classes, where they hold the original's people."""
     for words, name in ((SMALLEST, "smallest"), (HIGHEST, "prosecutor"), (MEAN, "marketer")):
         known = None if found.made_up else known_figure(getattr(one, name))
-        form: Form = "count" if name == "smallest" else "percent"
+        form: FigureForm = "count" if name == "smallest" else "percent"
         yield Finding(words, getattr(found.before, name), known, form=form)
     known = None if found.made_up else known_figure(one.prosecutor)
     yield Finding(

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from halfmask.table.hierarchy import Hierarchy
     from halfmask.table.table import Table
 
-    Part = tuple[Sequence[int], Classes]
+    LevelClasses = tuple[Sequence[int], Classes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class FigureReader:
             leaf_bins(table, name, held) for name, held in zip(self.quasi, self._held, strict=True)
         ]
 
-    def of_levels(self, parts: Sequence[Part]) -> PointFigures:
+    def of_levels(self, parts: Sequence[LevelClasses]) -> PointFigures:
         """The figures of classes at the levels of a recoding; one part per step."""
         losses = {name: self._column_loss(parts, c) for c, name in enumerate(self.quasi)}
         spread = [self._spread(parts, c) for c in range(len(self.quasi))]
@@ -127,7 +127,7 @@ class FigureReader:
         right = sum(int(np.maximum.reduceat(h.counts, h.starts[:-1]).sum()) for h in held)
         return None if prior == rows else (right - prior) / (rows - prior)
 
-    def _column_loss(self, parts: Sequence[Part], c: int) -> Fraction:
+    def _column_loss(self, parts: Sequence[LevelClasses], c: int) -> Fraction:
         hierarchy = self.table.hierarchy(self.quasi[c])
         if hierarchy.size <= 1:
             return Fraction(0)
@@ -143,7 +143,7 @@ class FigureReader:
         covered += (self.rows - kept) * hierarchy.size
         return Fraction(covered - self.rows, self.rows * (hierarchy.size - 1))
 
-    def _spread(self, parts: Sequence[Part], c: int) -> NDArray[np.float64]:
+    def _spread(self, parts: Sequence[LevelClasses], c: int) -> NDArray[np.float64]:
         """The published rows over the values of a column, each label's evenly."""
         hierarchy = self.table.hierarchy(self.quasi[c])
         out = np.zeros(hierarchy.maps.shape[1])

@@ -61,7 +61,7 @@ class Document(Result):
 
 
 Section = Literal["sizes", "classes", "use", "attacks"]
-Form = Literal["percent", "score", "count", "figure"]
+FigureForm = Literal["percent", "score", "count", "figure"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Finding(Result):
     after: Estimate | None = None
     meaning: str = ""
     sentence: str = ""
-    form: Form = "percent"
+    form: FigureForm = "percent"
     attacker: str = ""
     section: Section | Literal[""] = ""
     measure: str = ""

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from halfmask.assessment.measure import Document, Form, known_figure
+from halfmask.assessment.measure import Document, FigureForm, known_figure
 from halfmask.errors import InputError
 from halfmask.metrics.estimate import Estimate, failed_estimate
 from halfmask.metrics.risk.reidentification import HIGHEST, MEAN, SMALLEST
@@ -50,7 +50,7 @@ class Headline(Result):
     title: str
     before: float | None
     after: tuple[Estimate | None, ...]
-    form: Form
+    form: FigureForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ def _figures(one: Comparison) -> Iterator[Headline]:
     """The figures of one comparison."""
 
     def line(
-        name: str, title: str, after: Estimate | None, form: Form, before: float | None = None
+        name: str, title: str, after: Estimate | None, form: FigureForm, before: float | None = None
     ) -> Headline:
         return Headline(name, title, before, (after,), form)
 
@@ -244,7 +244,7 @@ def _figures(one: Comparison) -> Iterator[Headline]:
 
 def _risks(one: Comparison) -> Iterator[Headline]:
     """Risks by the release's own classes; not known where these do not hold the people."""
-    forms: dict[str, tuple[str, str, Form]] = {
+    forms: dict[str, tuple[str, str, FigureForm]] = {
         "smallest": (SMALLEST, "smallest", "count"),
         "highest_risk": (HIGHEST, "prosecutor", "percent"),
         "mean_risk": (MEAN, "marketer", "percent"),

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from halfmask.coclustering.criterion import CriterionForm, GridPartition
     from halfmask.coclustering.observations import Observations, Variable
 
-    Found = tuple[float, GridPartition]
-    Move = Callable[[GridSearch, GridPartition], GridPartition]
+    PricedGrid = tuple[float, GridPartition]
+    GridMove = Callable[[GridSearch, GridPartition], GridPartition]
 
 
 MOST = 3000  # grids that are tried one by one
@@ -268,12 +268,12 @@ def _finer_intervals(search: GridSearch, assigned: NDArray[np.int32]) -> NDArray
 # how many parts a large variable is first thrown into, in pairs that run side by side
 START_PARTS = ((8, 16), (24, 40), (64, 96), (160, 256), (400, 640))
 # how the best grid is left, two ways side by side: where all variables are small, and where not
-_SMALL: tuple[tuple[Move, Move], ...] = (
+_SMALL: tuple[tuple[GridMove, GridMove], ...] = (
     (resplit, reheat),
     (shake, reset),
     (restart, restart),
 )
-_LARGE: tuple[tuple[Move, Move], ...] = (
+_LARGE: tuple[tuple[GridMove, GridMove], ...] = (
     (resplit, reheat),
     (resplit, resplit),
 )
@@ -332,7 +332,7 @@ def optimize_grid(
 
 def _search(
     search: GridSearch, rounds: int, progress: Callable[[int, float], None] | None
-) -> Found:
+) -> PricedGrid:
     """The starts and then the rounds, two searches side by side."""
     large = max(search.criterion.observations.sizes) > SMALL
     kinds = _LARGE if large else _SMALL
@@ -355,13 +355,13 @@ def _search(
     return best
 
 
-def _round(search: GridSearch, move: Move, partition: GridPartition) -> Found:
+def _round(search: GridSearch, move: GridMove, partition: GridPartition) -> PricedGrid:
     return search.converge(move(search, partition))
 
 
-def _search_starts(search: GridSearch, pool: ThreadPoolExecutor) -> Found:
+def _search_starts(search: GridSearch, pool: ThreadPoolExecutor) -> PricedGrid:
     """The best of the null grid and of searches from several fine grids, until more do not help."""
-    best: Found = (search.criterion.null(), null_grid(search))
+    best: PricedGrid = (search.criterion.null(), null_grid(search))
     largest = max(search.criterion.observations.sizes)
     for number, pair in enumerate(START_PARTS):
         wanted = [parts for parts in pair if number == 0 or parts < largest]
@@ -376,7 +376,7 @@ def _search_starts(search: GridSearch, pool: ThreadPoolExecutor) -> Found:
     return best
 
 
-def _better(best: Found, found: Iterable[Found]) -> Found:
+def _better(best: PricedGrid, found: Iterable[PricedGrid]) -> PricedGrid:
     """The cheapest; among equals the first."""
     for candidate in found:
         if candidate[0] < best[0] - _GAIN:

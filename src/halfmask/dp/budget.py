@@ -23,7 +23,7 @@ from halfmask.errors import ParameterError, PrivacyError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    Part = tuple[str, ...] | None
+    DisjointPart = tuple[str, ...] | None
 
 
 def require_positive(name: str, amount: Fraction, sensitivity: int) -> None:
@@ -297,7 +297,7 @@ def total(costs: Iterable[Budget], kind: Budget) -> Budget:
     return found
 
 
-def total_of_parts(costs: Iterable[tuple[Budget, Part]], kind: Budget) -> Budget:
+def total_of_parts(costs: Iterable[tuple[Budget, DisjointPart]], kind: Budget) -> Budget:
     """The total where each cost is for the people of a part; None: for everybody.
 
     Nobody is in two parts, so the largest total of one part counts (parallel composition).
@@ -313,7 +313,7 @@ def total_of_parts(costs: Iterable[tuple[Budget, Part]], kind: Budget) -> Budget
     )
 
 
-def atoms(parts: Iterable[Part]) -> Sequence[str | None]:
+def atoms(parts: Iterable[DisjointPart]) -> Sequence[str | None]:
     """Every value that a part names, and None for people with another one."""
     return [None, *sorted({value for part in parts if part is not None for value in part})]
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from halfmask.dp.domain import Domain
 
-    Mask = NDArray[np.bool_]
+    Bools = NDArray[np.bool_]
 
 _SHAPE = "a value, a list of values, or a range such as { from = 18, below = 65 }"
 
@@ -86,7 +86,7 @@ class ColumnCondition:
             raise SchemaError(f"The condition on column {column!r} is none: give {_SHAPE}.")
         return cls(column, None, low, high, any(dated))
 
-    def holds(self, values: pa.Array | pa.ChunkedArray) -> Mask:
+    def holds(self, values: pa.Array | pa.ChunkedArray) -> Bools:
         """Per value of a column, whether the condition holds of it."""
         if isinstance(values, pa.ChunkedArray):
             values = values.combine_chunks()
@@ -101,7 +101,7 @@ class ColumnCondition:
         places = pc.index_in(values, value_set=known, skip_nulls=False)
         return fine[np.asarray(places, dtype=np.int64)]
 
-    def codes(self, domain: Domain) -> Mask:
+    def codes(self, domain: Domain) -> Bools:
         """Per public code of the column, whether the condition holds of it.
 
         Raises:
@@ -150,7 +150,7 @@ class ColumnCondition:
     def _numbers(self, numbers: Sequence[float]) -> list[bool]:
         return [self.low <= number < self.high for number in numbers]
 
-    def _match_list(self, values: Sequence[object]) -> Mask:
+    def _match_list(self, values: Sequence[object]) -> Bools:
         keys = [value_key(value) for value in values]
         if self.keys is None:
             numbers = [_place(key, date=self.date) for key in keys]
@@ -242,7 +242,7 @@ def impossible_of(declared: Iterable[object], columns: Sequence[str]) -> tuple[C
     return found
 
 
-def occurs(rows: pa.Table, combination: Combination) -> Mask:
+def occurs(rows: pa.Table, combination: Combination) -> Bools:
     """Per row, whether it holds the combination."""
     found = np.ones(rows.num_rows, dtype=bool)
     for one in combination:

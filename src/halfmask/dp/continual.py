@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     Node = tuple[int, int]
     Counts = NDArray[np.int64]
-    People = NDArray[np.uint64]
+    PersonHashes = NDArray[np.uint64]
 
 _WIDEST = 64  # branchings up to this are compared, and one level for all periods
 
@@ -147,7 +147,7 @@ class CountSeries:
             change.append(CONTINUAL, {**body, "salt": secrets.token_hex(16)})
         return allowance, True
 
-    def hashes(self, people: Iterable[str]) -> People:
+    def hashes(self, people: Iterable[str]) -> PersonHashes:
         """What people are known by in this series, once it is allowed."""
         salt = next(
             record.body["salt"]
@@ -161,7 +161,7 @@ class CountSeries:
         nodes: Sequence[Node],
         shape: tuple[int, ...],
         count: Callable[
-            [Sequence[Node], Mapping[int, People]], Mapping[Node, tuple[Counts, People]]
+            [Sequence[Node], Mapping[int, PersonHashes]], Mapping[Node, tuple[Counts, PersonHashes]]
         ],
     ) -> list[Counts]:
         """The noisy counts of some nodes: those of the ledger, and the others counted now.
@@ -190,9 +190,9 @@ class CountSeries:
 
     def _read_nodes(
         self, records: Sequence[LedgerRecord], serial: int | None, shape: tuple[int, ...]
-    ) -> tuple[dict[Node, Counts], dict[int, People]]:
+    ) -> tuple[dict[Node, Counts], dict[int, PersonHashes]]:
         found: dict[Node, Counts] = {}
-        people: dict[int, list[People]] = {}
+        people: dict[int, list[PersonHashes]] = {}
         for record in records:
             body = record.body if record.kind == CONTINUAL else {}
             if body.get("serial") != serial:

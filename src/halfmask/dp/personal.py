@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.dp.accountant import Accountant
-    from halfmask.dp.budget import Budget, Part
+    from halfmask.dp.budget import Budget, DisjointPart
     from halfmask.dp.sampling import Sampler
     from halfmask.table.schema import Schema
 
@@ -115,12 +115,14 @@ class EpsilonLevels:
             np.minimum.at(least, person, self.codes(stated))
         return person, least
 
-    def left(self, accountant: Accountant | None, part: Part = None) -> tuple[Fraction, ...]:
+    def left(
+        self, accountant: Accountant | None, part: DisjointPart = None
+    ) -> tuple[Fraction, ...]:
         """What people at each level have left; all of it where nobody keeps count."""
         return self.epsilons if accountant is None else accountant.left(self.epsilons, part)
 
     def costs(
-        self, epsilon: Fraction, accountant: Accountant | None, part: Part = None
+        self, epsilon: Fraction, accountant: Accountant | None, part: DisjointPart = None
     ) -> tuple[Fraction, ...]:
         """What one epsilon for everybody costs each level; 0 where less is left than that."""
         left = self.left(accountant, part)
@@ -379,7 +381,7 @@ class PersonalSample:
 
 
 def personal_costs(
-    levels: EpsilonLevels, share: Fraction, accountant: Accountant | None, part: Part = None
+    levels: EpsilonLevels, share: Fraction, accountant: Accountant | None, part: DisjointPart = None
 ) -> tuple[Fraction, ...]:
     """What each level pays: a share of its demand, at most what the table has left; else nothing.
 

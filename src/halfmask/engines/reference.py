@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     from sqlglot import exp
     from sqlglot.expressions import Expr
 
+    from halfmask.engines.expressions import Row
     from halfmask.engines.tallies import BoundedTally
-
-Row = dict[tuple[str, str], Any]
 
 
 class Reference:

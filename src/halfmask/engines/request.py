@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from halfmask.engines.tallies import BoundedTally
 
 
-Kind = Literal["integer", "decimal", "float", "text", "boolean", "temporal", "other"]
+ValueKind = Literal["integer", "decimal", "float", "text", "boolean", "temporal", "other"]
 StateKind = Literal["count", "sum", "min", "max", "moments"]
 MeasureKind = Literal["median", "distinct", "rows", "max"]
 
@@ -71,7 +71,7 @@ class Key:
     """
 
     expression: exp.Expr
-    kind: Kind
+    kind: ValueKind
     depths: tuple[int, ...]
     rules: tuple[Rule, ...] = ()
 
@@ -97,7 +97,7 @@ class AggregateState:
 
     kind: StateKind
     expression: exp.Expr
-    of: Kind = "other"
+    of: ValueKind = "other"
     scale: int = 0
 
 
@@ -271,13 +271,13 @@ def unread_type() -> pa.DataType:
     return pa.month_day_nano_interval()
 
 
-def kind_of(data_type: pa.DataType) -> Kind:
+def kind_of(data_type: pa.DataType) -> ValueKind:
     """What the values of an Arrow type are."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(data_type):
         data_type = data_type.value_type
-    tests: tuple[tuple[Kind, bool], ...] = (
+    tests: tuple[tuple[ValueKind, bool], ...] = (
         ("integer", pa.types.is_integer(data_type)),
         ("decimal", pa.types.is_decimal(data_type)),
         ("float", pa.types.is_floating(data_type)),

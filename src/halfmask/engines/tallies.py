@@ -18,7 +18,7 @@ from halfmask.engines.generalization import as_double, cast_to
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Row = dict[tuple[str, str], Any]
+    from halfmask.engines.expressions import Row
 
 LEVEL = "halfmask level"  # among the columns of a table
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from halfmask.table.table import Table
     from halfmask.table.tuples import Counts, Tuples
 
-    Places = dict[str | None, tuple[int, int]]
+    LabelPlaces = dict[str | None, tuple[int, int]]
 
 
 _CELLS = 1 << 22  # up to so many pairs of label and leaf, leaves are put in another order
@@ -167,9 +167,9 @@ def _texts(values: pa.Array) -> list[str | None]:
     return [None if v is None else canonical(v) for v in values.to_pylist()]
 
 
-def _places(hierarchy: Hierarchy, texts: list[str | None], *, blank: bool) -> Places:
+def _places(hierarchy: Hierarchy, texts: list[str | None], *, blank: bool) -> LabelPlaces:
     """The level and code of every label that is known beforehand, the coarsest first."""
-    places: Places = {TOP: (hierarchy.height + 1, 0)}
+    places: LabelPlaces = {TOP: (hierarchy.height + 1, 0)}
     if blank or None not in texts:  # where the original has none, it is a suppressed one
         places[None] = (hierarchy.height + 1, 0)
     for level in range(hierarchy.height, 0, -1):
@@ -181,7 +181,7 @@ def _places(hierarchy: Hierarchy, texts: list[str | None], *, blank: bool) -> Pl
 
 
 def _resolve_levels(
-    places: Places, hierarchy: Hierarchy, texts: list[str | None], labels: list[str | None]
+    places: LabelPlaces, hierarchy: Hierarchy, texts: list[str | None], labels: list[str | None]
 ) -> None:
     """Where a text names the same values at several levels, take the lowest that all labels share.
 
@@ -213,7 +213,7 @@ def _alike(hierarchy: Hierarchy, one: tuple[int, int], two: tuple[int, int]) -> 
 
 
 def _spans(
-    places: Places,
+    places: LabelPlaces,
     labels: list[str | None],
     texts: list[str | None],
     reader: LabelReader | None,

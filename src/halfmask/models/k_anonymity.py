@@ -11,7 +11,7 @@ from halfmask.errors import InternalError
 from halfmask.models.exact_comparison import at_most, fraction, largest
 from halfmask.models.statistics import (
     MISSING_NOTE,
-    Missing,
+    MissingValues,
     histogram,
     occupied_classes,
     pass_empty,
@@ -207,7 +207,7 @@ class AlphaKAnonymity(Model):
     k: int = field(metadata=whole_number(2, stronger=1, option="k"))
     column: str = field(metadata=sensitive_column())
     value: object = field(default=None, repr=False)
-    missing: Missing = field(default="unknown", metadata=missing_values())
+    missing: MissingValues = field(default="unknown", metadata=missing_values())
 
     def kernel_demand(self, table: Table) -> KernelDemand:  # noqa: ARG002 - the same for every table
         """As many rows."""

@@ -12,7 +12,7 @@ from halfmask.errors import ParameterError
 from halfmask.models.exact_comparison import fraction, is_below
 from halfmask.models.statistics import (
     MISSING_NOTE,
-    Missing,
+    MissingValues,
     effective_values,
     entropy_at_least,
     histogram,
@@ -99,7 +99,7 @@ class LDiversity(Model):
     c: float | None = field(
         default=None, metadata=number(0, open_low=True, label="c, if l is recursive")
     )
-    missing: Missing = field(default="unknown", metadata=missing_values())
+    missing: MissingValues = field(default="unknown", metadata=missing_values())
 
     def __post_init__(self) -> None:
         if self.kind != "entropy":

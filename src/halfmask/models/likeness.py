@@ -24,7 +24,7 @@ from halfmask.models.exact_comparison import (
 from halfmask.models.statistics import (
     ORIGINAL,
     ORIGINAL_NOTE,
-    Reference,
+    ReferenceRows,
     all_per_class,
     histogram,
     lifts,
@@ -155,7 +155,7 @@ class DeltaDisclosure(Model):
         default="fails",
         metadata=word("A value that a class lacks", fails="fails", ignored="is ignored"),
     )
-    reference: Reference = field(default="release", metadata=compared_rows())
+    reference: ReferenceRows = field(default="release", metadata=compared_rows())
 
     @property
     def name(self) -> str:
@@ -308,7 +308,7 @@ class BetaLikeness(Model):
     kind: Literal["basic", "enhanced"] = field(
         default="basic", metadata=word("Which beta-likeness", basic="basic", enhanced="enhanced")
     )
-    reference: Reference = field(default="release", metadata=compared_rows())
+    reference: ReferenceRows = field(default="release", metadata=compared_rows())
 
     @property
     def name(self) -> str:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from halfmask.table.classes import Classes
     from halfmask.table.table import Table
 
-    Numbers = NDArray[np.int64]
+    Ints = NDArray[np.int64]
 
 
 @register_model
@@ -157,11 +157,11 @@ class QuasiTree:
         leaf: per row, its smallest node.
     """
 
-    parent: Numbers
-    parts: Numbers
-    rows: Numbers
-    end: Numbers
-    leaf: Numbers
+    parent: Ints
+    parts: Ints
+    rows: Ints
+    end: Ints
+    leaf: Ints
 
     def __len__(self) -> int:
         return len(self.parent)
@@ -171,7 +171,7 @@ class QuasiTree:
         return np.asarray((self.parts[:, 0] >= 0) & (self.rows[self.parts].min(axis=1) >= least))
 
 
-def grow(places: NDArray[np.int32], need: Numbers) -> QuasiTree:
+def grow(places: NDArray[np.int32], need: Ints) -> QuasiTree:
     """Cut rows at the middle of the widest column as long as both parts serve everybody in them.
 
     Args:
@@ -184,7 +184,7 @@ def grow(places: NDArray[np.int32], need: Numbers) -> QuasiTree:
     parts: list[list[int]] = []
     sizes: list[int] = []
     leaf = np.zeros(len(places), dtype=np.int64)
-    waiting: list[tuple[int, int, Numbers]] = [(-1, 0, np.arange(len(places)))]
+    waiting: list[tuple[int, int, Ints]] = [(-1, 0, np.arange(len(places)))]
     while waiting:
         above, side, rows = waiting.pop()
         node = len(parent)
@@ -208,7 +208,7 @@ def grow(places: NDArray[np.int32], need: Numbers) -> QuasiTree:
 
 
 def _cut(
-    places: NDArray[np.int32], widths: NDArray[np.int32], need: Numbers, least: int
+    places: NDArray[np.int32], widths: NDArray[np.int32], need: Ints, least: int
 ) -> NDArray[np.bool_] | None:
     """Which rows stand in the first part; None where no column can be cut."""
     spread = (places.max(axis=0) - places.min(axis=0)) / widths
@@ -239,7 +239,7 @@ class Limits:
 
     least: int
     cut: NDArray[np.bool_]
-    most: Numbers
+    most: Ints
 
     def stop(self, rows: int) -> Fraction:
         """The chance that a node of so many rows is left whole, though it could be cut."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from halfmask.models.verdict import Model, Option, Parameter
     from halfmask.table.table import Table
 
-    People = Callable[[], Table | None]
+    PopulationSource = Callable[[], Table | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ def read_models(
     given: Mapping[str, Any],
     *,
     mark: str = "",
-    population: People = lambda: None,
+    population: PopulationSource = lambda: None,
     needed: bool = True,
 ) -> list[Model]:
     """The models that options name, in their order; at least one where one is needed.
@@ -224,7 +224,7 @@ def read_models(
 
 
 def read_alternatives(
-    given: Mapping[str, Any], *, mark: str = "", population: People = lambda: None
+    given: Mapping[str, Any], *, mark: str = "", population: PopulationSource = lambda: None
 ) -> list[list[Model]]:
     """One list of alternatives per option and column; as ``read_models`` but for numbers.
 
@@ -247,7 +247,7 @@ def read_numbers(option: str, listed: str, mark: str = "") -> list[float]:
 
 
 def _read(
-    given: Mapping[str, Any], mark: str, population: People, *, several: bool
+    given: Mapping[str, Any], mark: str, population: PopulationSource, *, several: bool
 ) -> list[list[Model]]:
     """The models of each option and column that is stated."""
     stated = list(_requests(given))
@@ -279,7 +279,7 @@ def _requests(given: Mapping[str, Any]) -> Iterator[tuple[Form, Sequence[Any]]]:
 
 
 def _population(
-    stated: Sequence[tuple[Form, Sequence[Any]]], mark: str, population: People
+    stated: Sequence[tuple[Form, Sequence[Any]]], mark: str, population: PopulationSource
 ) -> Table | None:
     """The population that a promise is about; None where none is."""
     if not any(form.population for form, _ in stated):

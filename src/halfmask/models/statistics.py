@@ -31,11 +31,11 @@ def histogram(classes: Classes, column: str) -> Histogram:
     return classes.histograms[column]
 
 
-Missing = Literal["unknown", "value"]
+MissingValues = Literal["unknown", "value"]
 MISSING_NOTE = "Missing values count as a value."
 
 
-def value_histogram(classes: Classes, column: str, missing: Missing) -> Histogram:
+def value_histogram(classes: Classes, column: str, missing: MissingValues) -> Histogram:
     """The histogram of ``column``, in which a missing value counts only where that is said."""
     found = histogram(classes, column)
     return found if missing == "value" else found.drop_missing()
@@ -70,7 +70,7 @@ def smallest_classes(classes: Classes, at: NDArray[np.int64], rows: int) -> NDAr
     return ordered[: int(np.searchsorted(np.cumsum(classes.rows[ordered]), rows)) + 1]
 
 
-Reference = Literal["release", "original"]
+ReferenceRows = Literal["release", "original"]
 ORIGINAL = "against the original table"
 ORIGINAL_NOTE = (
     "Compared with all rows of the table that the search began with, also those that do not leave: "
@@ -78,7 +78,7 @@ ORIGINAL_NOTE = (
 )
 
 
-def reference_totals(values: Histogram, reference: Reference) -> NDArray[np.int64]:
+def reference_totals(values: Histogram, reference: ReferenceRows) -> NDArray[np.int64]:
     """How often each value occurs in the rows that classes are compared with."""
     if reference == "release":
         return values.totals()

@@ -13,8 +13,8 @@ from halfmask.models.statistics import (
     MISSING_NOTE,
     ORIGINAL,
     ORIGINAL_NOTE,
-    Missing,
-    Reference,
+    MissingValues,
+    ReferenceRows,
     occupied_classes,
     pass_empty,
     reduce,
@@ -102,8 +102,8 @@ class TCloseness(Model):
     distance: Literal["equal", "ordered", "hierarchical"] | None = field(
         default=None, metadata=word("How t measures", **DISTANCE_WORDS)
     )
-    missing: Missing = field(default="unknown", metadata=missing_values())
-    reference: Reference = field(default="release", metadata=compared_rows())
+    missing: MissingValues = field(default="unknown", metadata=missing_values())
+    reference: ReferenceRows = field(default="release", metadata=compared_rows())
 
     @property
     def name(self) -> str:
@@ -374,8 +374,8 @@ def distances(
     classes: Classes,
     column: str,
     distance: str,
-    missing: Missing,
-    reference: Reference = "release",
+    missing: MissingValues,
+    reference: ReferenceRows = "release",
 ) -> Ratio:
     """The distance of each class, where a class of which no value counts is as far as can be."""
     values = value_histogram(classes, column, missing)

@@ -22,7 +22,7 @@ from halfmask.errors import ParameterError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Codes = NDArray[np.int64]
+    Ints = NDArray[np.int64]
 
 
 class Province(NamedTuple):
@@ -223,7 +223,7 @@ def people(rows: int = 2000, *, seed: int = SEED) -> pa.Table:
     return pa.table(columns)
 
 
-def _draw(rng: np.random.Generator, weights: object, group: Codes) -> Codes:
+def _draw(rng: np.random.Generator, weights: object, group: Ints) -> Ints:
     """Draw one column of ``weights`` per row, from the distribution of the row's group."""
     table = np.atleast_2d(np.asarray(weights, dtype=np.float64))
     groups, size = table.shape
@@ -234,7 +234,7 @@ def _draw(rng: np.random.Generator, weights: object, group: Codes) -> Codes:
     return np.minimum(found, size - 1)
 
 
-def _text(codes: Codes, values: list[str], missing: NDArray[np.bool_] | None = None) -> pa.Array:
+def _text(codes: Ints, values: list[str], missing: NDArray[np.bool_] | None = None) -> pa.Array:
     indices = pa.array(codes.astype(np.int32), mask=missing)
     return pa.DictionaryArray.from_arrays(indices, pa.array(values))
 
@@ -251,7 +251,7 @@ def _ids(rng: np.random.Generator, rows: int) -> pa.Array:
     return pc.binary_join_element_wise(prefix, pc.utf8_lpad(numbers, width, "0"), "")
 
 
-def _ages(rng: np.random.Generator, rows: int) -> Codes:
+def _ages(rng: np.random.Generator, rows: int) -> Ints:
     """Patients lean to the old side, with a hump of small children."""
     years = np.arange(98)
     living = 1 / (1 + np.exp((years - 82) / 6))
@@ -259,7 +259,7 @@ def _ages(rng: np.random.Generator, rows: int) -> Codes:
     return _draw(rng, [living * care], np.zeros(rows, np.int64))
 
 
-def _postcodes() -> tuple[list[str], list[float], Codes]:
+def _postcodes() -> tuple[list[str], list[float], Ints]:
     """All postcodes (province, town, district), their weights, and the province of each."""
     codes: list[str] = []
     weights: list[float] = []
@@ -274,7 +274,7 @@ def _postcodes() -> tuple[list[str], list[float], Codes]:
     return codes, weights, np.array(provinces)
 
 
-def _schools(rng: np.random.Generator, age: Codes) -> Codes:
+def _schools(rng: np.random.Generator, age: Ints) -> Ints:
     adult = [weight for _, weight, _ in EDUCATION]
     old = [weight for _, _, weight in EDUCATION]
     done = np.eye(len(adult))
@@ -287,7 +287,7 @@ def _work_names() -> list[str]:
     return [*NO_WORK, *(o.name for o in OCCUPATIONS)]
 
 
-def _works(rng: np.random.Generator, age: Codes, school: Codes) -> Codes:
+def _works(rng: np.random.Generator, age: Ints, school: Ints) -> Ints:
     """Work by schooling for adults; the young learn and the old rest."""
     child, student, retired, seeking, home = np.eye(len(_work_names()))[:5]
     jobs = np.array(
@@ -310,7 +310,7 @@ def _works(rng: np.random.Generator, age: Codes, school: Codes) -> Codes:
     return _draw(rng, np.vstack(stages), stage * len(jobs) + school)
 
 
-def _salaries(rng: np.random.Generator, age: Codes, work: Codes, province: Codes) -> Codes:
+def _salaries(rng: np.random.Generator, age: Ints, work: Ints, province: Ints) -> Ints:
     """Yearly income in whole hundreds; -1 where there is none to tell."""
     base = np.array([-1, 6_000, 15_000, 9_000, -1, *(o.wage for o in OCCUPATIONS)])[work]
     wages = np.array([p.wages for p in PROVINCES])[province]
@@ -319,7 +319,7 @@ def _salaries(rng: np.random.Generator, age: Codes, work: Codes, province: Codes
     return np.where(base < 0, -1, np.round(income / 100).astype(np.int64) * 100)
 
 
-def _diseases(rng: np.random.Generator, age: Codes, sex: Codes, work: Codes) -> Codes:
+def _diseases(rng: np.random.Generator, age: Ints, sex: Ints, work: Ints) -> Ints:
     manual = np.array([name in MANUAL for name in _work_names()])[work]
     weights = [
         [
@@ -337,7 +337,7 @@ def _diseases(rng: np.random.Generator, age: Codes, sex: Codes, work: Codes) -> 
     return _draw(rng, weights, (band * 3 + sex) * 2 + manual)
 
 
-def _visits(rng: np.random.Generator, disease: Codes) -> NDArray[np.datetime64]:
+def _visits(rng: np.random.Generator, disease: Ints) -> NDArray[np.datetime64]:
     """Days of visit: few on weekends, and winter for what winter brings."""
     days = _FIRST_DAY + np.arange(_DAYS)
     weekday = (days.astype("datetime64[D]").astype(np.int64) + 3) % 7
@@ -347,7 +347,7 @@ def _visits(rng: np.random.Generator, disease: Codes) -> NDArray[np.datetime64]:
     return days[_draw(rng, weights, disease)]
 
 
-def _concerns(rng: np.random.Generator, disease: Codes) -> Codes:
+def _concerns(rng: np.random.Generator, disease: Ints) -> Ints:
     usual = [share for share, _, _ in CONCERN]
     delicate = np.array([d.name in DELICATE for d in DISEASES])[disease].astype(np.int64)
     return _draw(rng, [usual, list(DELICATE_CONCERN)], delicate)

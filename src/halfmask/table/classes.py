@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from halfmask.table.tuples import KeyLayout, Tuples
 
     Codes = NDArray[np.int32]
-    Weights = NDArray[np.float64]
+    RowCounts = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,7 +180,7 @@ class JointCodes:
     """
 
     columns: Mapping[str, tuple[Codes, int]]
-    rows: Weights | None
+    rows: RowCounts | None
     entries: int
 
 
@@ -269,7 +269,7 @@ def _key(columns: list[tuple[Codes, int]]) -> tuple[NDArray[np.int64], int]:
     return key, space
 
 
-def _singles_out(columns: list[tuple[Codes, int]], rows: Weights | None) -> bool:
+def _singles_out(columns: list[tuple[Codes, int]], rows: RowCounts | None) -> bool:
     """Whether some combination of codes occurs in exactly one row."""
     key, space = _key(columns)
     if space <= COUNTERS * len(key):

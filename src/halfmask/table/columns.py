@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 Role = Literal["identifier", "quasi", "sensitive", "other", "drop"]
-Kind = Literal["numeric", "date", "ordinal", "nominal"]
+ColumnKind = Literal["numeric", "date", "ordinal", "nominal"]
 
 ROLES: tuple[str, ...] = get_args(Role)
-KINDS: tuple[str, ...] = get_args(Kind)
+KINDS: tuple[str, ...] = get_args(ColumnKind)
 PERIODS = ("day", "month", "quarter", "year", "decade")
 
 
@@ -50,7 +50,7 @@ class Column:
     """
 
     role: Role
-    kind: Kind | None = None
+    kind: ColumnKind | None = None
     hierarchy: HierarchyBuilder | None = None
     weight: float = 1.0
     order: tuple[object, ...] | None = None

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
-Missing = Literal["refuse", "level 0"]
+WithoutDemands = Literal["refuse", "level 0"]
 Demand = str | int | float | None
 
 DEMANDS = ("k", "l", "t", "epsilon")
@@ -74,7 +74,7 @@ class Policies:
     epsilon: Demand = None
     columns: Mapping[str, Mapping[str, Demand]] = field(default_factory=dict)
     people: pa.Table | None = None
-    missing: Missing | None = None
+    missing: WithoutDemands | None = None
 
     def __post_init__(self) -> None:
         if self.missing not in (None, "refuse", "level 0"):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from halfmask.table.weights import Weights
 
     Counts = NDArray[np.int64]
-    Places = tuple[NDArray[np.int32], int]  # per code its place, and how many places there are
+    CodePlaces = tuple[NDArray[np.int32], int]  # per code its place, and how many places there are
 
 
 def ones(entries: int) -> Counts:
@@ -303,7 +303,7 @@ def pack_tuples(
     tuples: Tuples,
     columns: Sequence[str],
     *,
-    places: Mapping[str, Places] | None = None,
+    places: Mapping[str, CodePlaces] | None = None,
     others: Table | None = None,
 ) -> PackedTuples:
     """Collapse ``tuples`` to the distinct ones of ``columns``, numbered by first occurrence.

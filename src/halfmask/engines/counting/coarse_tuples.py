@@ -43,7 +43,7 @@ _ROWS = "hm_n"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Ladder:
+class _CoarserColumn:
     """A column that can be counted at a coarser level.
 
     Attributes:
@@ -126,7 +126,7 @@ def count_coarser(
         if staying is not None:
             bring_labels(engine, name, staying)
             source = f"({staying.rows(name)}) r"
-        ladders: list[_Ladder] = []
+        ladders: list[_CoarserColumn] = []
         missing: dict[str, list[int | None]] = {}
         chain: list[dict[str, int]] = [{}]
 
@@ -156,7 +156,7 @@ def count_coarser(
     return _bound(table, [one for one in ladders if one.name in floors], floors, found, staying)
 
 
-def _ladders(table: Table, engine: Engine, source: str) -> list[_Ladder]:
+def _ladders(table: Table, engine: Engine, source: str) -> list[_CoarserColumn]:
     """The quasi-identifiers that can be counted at a coarser level."""
     from sqlglot import parse_one
 
@@ -174,14 +174,14 @@ def _ladders(table: Table, engine: Engine, source: str) -> list[_Ladder]:
         bound = bind_values(stored, schema, pa.table({name: values}))
         encoded = bound.encode(name)
         out.append(
-            _Ladder(
+            _CoarserColumn(
                 name, values, encoded.codes, encoded.values, bound.hierarchy(name), column.weight
             )
         )
     return out
 
 
-def _chain(ladders: Sequence[_Ladder]) -> list[dict[str, int]]:
+def _chain(ladders: Sequence[_CoarserColumn]) -> list[dict[str, int]]:
     """The levels of the columns that are raised, one more in each step."""
     at = dict.fromkeys((one.name for one in ladders), 0)
     chain: list[dict[str, int]] = []
@@ -194,7 +194,7 @@ def _chain(ladders: Sequence[_Ladder]) -> list[dict[str, int]]:
 
 
 def _cells(
-    ladders: Sequence[_Ladder],
+    ladders: Sequence[_CoarserColumn],
     missing: Mapping[str, Sequence[int | None]],
     floors: Mapping[str, int],
     columns: Sequence[str],
@@ -241,7 +241,7 @@ def _count_distinct(
 
 def _bound(
     table: Table,
-    ladders: Sequence[_Ladder],
+    ladders: Sequence[_CoarserColumn],
     levels: Mapping[str, int],
     found: pa.Table,
     staying: Labeling | None,
@@ -275,7 +275,9 @@ def _bound(
     return replace(bound, floors=floors)
 
 
-def _too_many(most: int, schema: Schema, ladders: Sequence[_Ladder], *, raised: bool) -> InputError:
+def _too_many(
+    most: int, schema: Schema, ladders: Sequence[_CoarserColumn], *, raised: bool
+) -> InputError:
     said = f"The columns form more than {most:,} distinct tuples, too many to hold"
     if schema.person is not None:
         # Two tuples of two people stay two, however coarse they are.

@@ -20,7 +20,7 @@ from halfmask.engines.counting.tuples import count_tuples
 from halfmask.engines.read import as_table
 from halfmask.errors import InputError
 from halfmask.metrics.discrimination.columns import bind_partitions, per_column, require_measurable
-from halfmask.metrics.discrimination.rate import SAME, Kind, inflation, judge_rate
+from halfmask.metrics.discrimination.rate import SAME, KeyKind, inflation, judge_rate
 from halfmask.metrics.risk.column_sets import (
     by_size,
     chosen_columns,
@@ -62,7 +62,7 @@ class SetRate(Result):
 
     columns: tuple[str, ...]
     rate: float
-    kind: Kind
+    kind: KeyKind
     identified_rows: int
     implied: bool = False
     inflation: Inflation | None = None
@@ -155,7 +155,7 @@ class SetWalk:
         names = self.units.names(mask)
         self.found.append(SetRate(names, rate, kind, pure_rows, implied=implied))
 
-    def judge(self, residual: float, several: int, pure_rows: int) -> tuple[float, Kind]:
+    def judge(self, residual: float, several: int, pure_rows: int) -> tuple[float, KeyKind]:
         """The rate and its class; sums of many terms are rounded more."""
         return judge_rate(
             self.entropy,

@@ -10,7 +10,7 @@ import numpy as np
 from halfmask.metrics.discrimination.columns import CodedColumn, code_column, group_rows
 from halfmask.metrics.discrimination.rate import group_rates
 from halfmask.metrics.discrimination.release_rates import (
-    Attack,
+    AttackKind,
     meaning_of,
     released_column,
     released_labels,
@@ -42,7 +42,7 @@ class LabelRate(Result):
         top: the largest share of one outcome among these rows.
     """
 
-    attack: Attack
+    attack: AttackKind
     column: str
     label: str
     target: str
@@ -95,7 +95,7 @@ def _texts(both: Sides, name: str) -> list[str]:
 
 
 def _rates(
-    attack: Attack,
+    attack: AttackKind,
     column: str,
     target: str,
     texts: list[str],

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from halfmask.table.tuples import Counts
 
 
-Kind = Literal["identifier", "partial", "sketchy", "zero", "undefined"]
+KeyKind = Literal["identifier", "partial", "sketchy", "zero", "undefined"]
 NEVER_VARIES = "The target never varies: there is nothing to discriminate."
 SAME = 1e-12  # bits by which equal entropies may differ
 
@@ -45,7 +45,7 @@ class GroupRates:
     """The rate of a grouping, and what each group adds to it."""
 
     rate: float
-    kind: Kind
+    kind: KeyKind
     entropy: float
     residual: float
     sizes: NDArray[np.int64]
@@ -95,7 +95,7 @@ def judge_rate(
     all_pure: bool | np.bool_,
     any_pure: bool | np.bool_,
     same: float = SAME,
-) -> tuple[float, Kind]:
+) -> tuple[float, KeyKind]:
     """The rate, and its class by structure rather than by comparing floats with 0 and 1."""
     if entropy == 0.0:
         return undefined, "undefined"
@@ -271,7 +271,7 @@ class Discrimination(Result, Mapping[object, float]):
     target: str
     keys_: tuple[str, ...] = field(metadata=document_field("keys"))
     rate: float
-    kind: Kind
+    kind: KeyKind
     rows: int
     left_out: int
     entropy: float

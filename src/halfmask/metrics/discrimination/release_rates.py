@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.metrics.common_ground import SharedColumn
-    from halfmask.metrics.discrimination.rate import Kind
+    from halfmask.metrics.discrimination.rate import KeyKind
     from halfmask.metrics.estimate import Estimate
     from halfmask.metrics.sides import Sides
     from halfmask.table.table import Table
@@ -193,7 +193,7 @@ def released_blocks(
     return blocks
 
 
-Attack = Literal["identity", "homogeneity", "background", "skewness", "similarity"]
+AttackKind = Literal["identity", "homogeneity", "background", "skewness", "similarity"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,12 +210,12 @@ class AttackRate(Result):
         chance: what shuffled targets give in the release; ``chance_before`` in the original.
     """
 
-    attack: Attack
+    attack: AttackKind
     target: str
     keys: tuple[str, ...]
     rate: float | None
     before: float | None = None
-    kind: Kind | None = None
+    kind: KeyKind | None = None
     rows: int = 0
     identified_rows: int = 0
     chance: Estimate | None = None

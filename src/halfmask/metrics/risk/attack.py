@@ -146,8 +146,8 @@ NO_CONTROL = (
     "There is no control: what the table tells about everybody cannot be told apart from what it "
     "tells about those in it."
 )
-Outcome = Literal["met", "not met", "undecided"]
-OUTCOMES: tuple[Outcome, ...] = ("met", "undecided", "not met")  # the worse, the later
+CriterionOutcome = Literal["met", "not met", "undecided"]
+OUTCOMES: tuple[CriterionOutcome, ...] = ("met", "undecided", "not met")  # the worse, the later
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ class AttackOutcome(Result):
     baseline: Estimate
     risk: Estimate
     limit: float
-    outcome: Outcome
+    outcome: CriterionOutcome
     column: str | None = None
     notes: tuple[str, ...] = ()
 
@@ -206,7 +206,7 @@ def judge_attack(
     )
 
 
-def decide(risk: Estimate, limit: float) -> Outcome:
+def decide(risk: Estimate, limit: float) -> CriterionOutcome:
     """Whether a risk is surely below the limit, surely above, or neither."""
     if risk.low is None or risk.high is None or not risk.trusted:
         return "undecided"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from halfmask.metrics.sides import Pairing, Sides
     from halfmask.table.tuples import Counts
 
-    People = NDArray[np.int32]
+    PersonCodes = NDArray[np.int32]
 
 
 AgreementWeights = tuple[tuple[str, float, float], ...]
@@ -176,7 +176,9 @@ def fit_mixture(
     return match, other
 
 
-def released_people(sides: Sides, people: People) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def released_people(
+    sides: Sides, people: PersonCodes
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Per released class, its rows and its people; rows count where nobody is known to be in it.
 
     Definition: a row of the original stands in the released class that covers it most tightly; a
@@ -196,7 +198,7 @@ def released_people(sides: Sides, people: People) -> tuple[NDArray[np.int64], ND
     return rows, np.where(known > 0, np.minimum(known, rows), rows)
 
 
-def chance_of_people(sides: Sides, people: People | None) -> NDArray[np.float64]:
+def chance_of_people(sides: Sides, people: PersonCodes | None) -> NDArray[np.float64]:
     """Per entry of the original, the chance that its person is found among the rows that fit."""
     chance = finding_chance(sides.quasi)
     if people is None:
@@ -207,7 +209,7 @@ def chance_of_people(sides: Sides, people: People | None) -> NDArray[np.float64]
     return np.minimum(chance * own, 1.0)
 
 
-def rows_per_person(people: People, counts: Counts) -> float:
+def rows_per_person(people: PersonCodes, counts: Counts) -> float:
     """How many rows the person of a random row has."""
     rows = tally(people, _many(people), counts)
     return float(rows @ rows) / int(rows.sum())
@@ -216,7 +218,7 @@ def rows_per_person(people: People, counts: Counts) -> float:
 def links_of_people(
     sides: Sides,
     paired: Pairing,
-    people: People,
+    people: PersonCodes,
     entries: NDArray[np.int64],
     own: NDArray[np.bool_],
     found: NDArray[np.int64],
@@ -248,12 +250,12 @@ def links_of_people(
     return np.logical_or(own, drawn)
 
 
-def _pairs(owner: NDArray[np.int64], people: People) -> NDArray[np.int64]:
+def _pairs(owner: NDArray[np.int64], people: PersonCodes) -> NDArray[np.int64]:
     """Class and person as one number."""
     return owner * _many(people) + people
 
 
-def _many(people: People) -> int:
+def _many(people: PersonCodes) -> int:
     return int(people.max(initial=0)) + 1
 
 
@@ -307,7 +309,7 @@ class Linkage(Result):
 
 def linkage(
     sides: Sides,
-    people: People | None = None,
+    people: PersonCodes | None = None,
     *,
     same_order: bool = False,
     sample: int = 300,
@@ -368,7 +370,7 @@ def linkage(
 def _own_among_nearest(
     sides: Sides,
     paired: Pairing,
-    people: People | None,
+    people: PersonCodes | None,
     compared: RowDistances,
     count: int,
     random: np.random.Generator,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from halfmask.metrics.sides import Sides
     from halfmask.table.tuples import Counts
 
-    Answer = dict[tuple[object, ...], list[float]]
+    AnswerCells = dict[tuple[object, ...], list[float]]
 
 
 _FLOOR = 0.001
@@ -227,7 +227,7 @@ def _possible(sides: Sides, name: str) -> pa.ChunkedArray | Possible:
     return Possible(values, column.starts[column.after], column.sizes[column.after])
 
 
-def _compare_answers(number: int, truth: Answer, answers: list[Answer]) -> QueryDeviation:
+def _compare_answers(number: int, truth: AnswerCells, answers: list[AnswerCells]) -> QueryDeviation:
     errors, missing, added = [], [], []
     for answer in answers:
         wrong, lost, new = _cells(truth, answer)
@@ -244,7 +244,7 @@ def _compare_answers(number: int, truth: Answer, answers: list[Answer]) -> Query
     return QueryDeviation(number, error, cells, float(np.mean(missing)), float(np.mean(added)))
 
 
-def _run(engine: DuckDB, query: Any, number: int, columns: Iterable[str]) -> Answer:
+def _run(engine: DuckDB, query: Any, number: int, columns: Iterable[str]) -> AnswerCells:
     """The figures of an answer by the other values."""
     try:
         fetched = engine.run(query)
@@ -266,7 +266,7 @@ def _run(engine: DuckDB, query: Any, number: int, columns: Iterable[str]) -> Ans
         for i, figure in enumerate(figures)
         if figure
     ]
-    out: Answer = {}
+    out: AnswerCells = {}
     for row in range(fetched.num_rows):
         key = tuple(column[row] for column in keys)
         out.setdefault(key, []).extend(
@@ -295,7 +295,7 @@ def _figures(query: Any, schema: pa.Schema) -> list[bool]:
     return [number and figure for number, figure in zip(numeric, counted, strict=True)]
 
 
-def _cells(truth: Answer, answer: Answer) -> tuple[float | None, float, float]:
+def _cells(truth: AnswerCells, answer: AnswerCells) -> tuple[float | None, float, float]:
     errors = []
     for key, values in truth.items():
         guesses = answer.get(key)

@@ -13,7 +13,7 @@ from halfmask.query.vocabulary import fail
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from halfmask.engines.request import Kind
+    from halfmask.engines.request import ValueKind
     from halfmask.query.planning.scope import QueryScope
     from halfmask.query.total_form.rows import TotalRows
 
@@ -33,7 +33,7 @@ class PlannedAggregate:
     kind: str
     states: tuple[int, ...] = ()
     measure: int | None = None
-    of: Kind = "other"
+    of: ValueKind = "other"
     conditional: bool = False
 
 
@@ -103,9 +103,9 @@ class Aggregates:
             inner = exp.Case().when(condition.copy(), inner or exp.Literal.number(1))
         return kind, inner, distinct
 
-    def types(self, keys: list[tuple[str, exp.Expr]], total: TotalRows) -> dict[str, Kind]:
+    def types(self, keys: list[tuple[str, exp.Expr]], total: TotalRows) -> dict[str, ValueKind]:
         """What the expressions are, from the types of columns: no engine is asked, no row read."""
-        kinds: dict[str, Kind] = {}
+        kinds: dict[str, ValueKind] = {}
         wanted = [e for _, e in keys]
         wanted += [a for c in self.calls() if (a := self._argument(c)[1]) is not None]
         for expression in wanted:
@@ -114,7 +114,7 @@ class Aggregates:
             kinds[text], self.scales[text] = kind, scale
         return kinds
 
-    def add(self, call: exp.Expr, types: dict[str, Kind]) -> None:
+    def add(self, call: exp.Expr, types: dict[str, ValueKind]) -> None:
         """Plan one aggregate."""
         kind, argument, distinct = self._argument(call)
         if argument is None:
@@ -157,7 +157,7 @@ class Aggregates:
         if kind != "count" and depends != "conditional":
             self.arguments.append(argument)
 
-    def _check_argument(self, call: exp.Expr, kind: str, argument: exp.Expr, of: Kind) -> None:
+    def _check_argument(self, call: exp.Expr, kind: str, argument: exp.Expr, of: ValueKind) -> None:
         from sqlglot import exp
 
         numeric = kind.startswith(("sum", "avg", "median", "var", "stddev"))
@@ -180,7 +180,7 @@ class Aggregates:
         self,
         kind: Literal["count", "sum", "min", "max", "moments"],
         argument: exp.Expr,
-        of: Kind,
+        of: ValueKind,
     ) -> int:
         """The position of a mergeable part, added where it is new."""
         of = "other" if kind == "count" else of

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 from sqlglot import exp
 
-from halfmask.engines.request import Kind, kind_of
+from halfmask.engines.request import ValueKind, kind_of
 from halfmask.query.total_form.conversions import DATES, MOST, MOST_MULTIPLE, MOST_WHOLE
 from halfmask.query.total_form.rows import TotalRows
 
@@ -234,7 +234,7 @@ class _Splits:
         if test not in self.limits:
             self.limits.append(test)
 
-    def _kind(self, node: exp.Column) -> Kind:
+    def _kind(self, node: exp.Column) -> ValueKind:
         return kind_of(self.scope.tables[node.table].columns[node.name])
 
     def _keeps_value(self, node: exp.Cast) -> bool:

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Literal, NoReturn
 
 import pyarrow as pa
 
-from halfmask.engines.request import Climb, Delete, DistinctTest, Interval, Key, Kind, Request, Rule
+from halfmask.engines.request import (
+    Climb,
+    Delete,
+    DistinctTest,
+    Interval,
+    Key,
+    Request,
+    Rule,
+    ValueKind,
+)
 from halfmask.engines.sql import table_node as named
 from halfmask.errors import HierarchyError, QueryError
 from halfmask.query.answer_columns import AnswerColumns
@@ -276,7 +285,7 @@ class Generalizations:
         self.notes: list[str] = []
 
     def bind(
-        self, chain: Chain, keys: list[tuple[str, exp.Expr]], types: dict[str, Kind]
+        self, chain: Chain, keys: list[tuple[str, exp.Expr]], types: dict[str, ValueKind]
     ) -> tuple[list[PlannedKey], list[Key]]:
         """The keys as shown and as requested, with their rules per depth."""
         depth = [0] * len(keys)
@@ -328,7 +337,7 @@ class Generalizations:
         self,
         step: Generalization,
         key: tuple[str, exp.Expr],
-        kind: Kind,
+        kind: ValueKind,
         before: list[Rule],
         hierarchy: Hierarchy | None,
     ) -> tuple[Rule, Hierarchy | None]:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from halfmask.engines.request import AggregateState, GroupMeasure, Key, Kind, Request
+    from halfmask.engines.request import AggregateState, GroupMeasure, Key, Request, ValueKind
     from halfmask.query.planning.scope import QueryScope
 
 
@@ -69,10 +69,10 @@ class TotalRows:
         """The total form of a condition."""
         return self.boolean(node).node.copy()
 
-    def kind(self, node: exp.Expr) -> tuple[Kind, int]:
+    def kind(self, node: exp.Expr) -> tuple[ValueKind, int]:
         """What the values of an expression are, and how many digits follow the point."""
         found = self.of(node)
-        kinds: dict[str, Kind] = dict.fromkeys(DATES, "temporal")
+        kinds: dict[str, ValueKind] = dict.fromkeys(DATES, "temporal")
         kinds |= {"null": "other", "unknown": "other"}
         return kinds.get(found.kind, found.kind), found.decimal[1]  # type: ignore[arg-type]
 

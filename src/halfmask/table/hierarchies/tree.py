@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from halfmask.table.table import Table
 
 
-Labels = list[Any]
+LeafLabels = list[Any]
 _ELSEWHERE = object()  # a leaf that the table does not hold, whatever it is called
 
 
@@ -44,10 +44,10 @@ class Levels:
             is the root; a computed label (an interval, a decade) never is.
     """
 
-    inside: list[Labels]
-    outside: list[Labels] = field(default_factory=list)
+    inside: list[LeafLabels]
+    outside: list[LeafLabels] = field(default_factory=list)
     extra: int = 0
-    missing: Labels | None = None
+    missing: LeafLabels | None = None
     rooted: bool = False
 
 
@@ -70,7 +70,7 @@ def assemble(column: str, values: pa.Array, levels: Levels, *, top: str | bool =
         outside.append([label] * levels.extra)
         missing = None if missing is None else [*missing, label]
         roots = {label}
-    leaves: list[Labels] = [values.to_pylist(), *inside]
+    leaves: list[LeafLabels] = [values.to_pylist(), *inside]
     if values.null_count:
         if missing is None:
             missing = [None] * len(inside)
@@ -83,7 +83,7 @@ def assemble(column: str, values: pa.Array, levels: Levels, *, top: str | bool =
     return hierarchy
 
 
-def _check_nesting(column: str, leaves: list[Labels], outside: list[Labels]) -> None:
+def _check_nesting(column: str, leaves: list[LeafLabels], outside: list[LeafLabels]) -> None:
     faults = []
     known = [above + other for above, other in zip(leaves[1:], outside, strict=True)]
     for level, (fine, coarse) in enumerate(itertools.pairwise(known), start=1):

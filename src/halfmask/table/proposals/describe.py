@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from halfmask.table.hierarchy import HierarchyBuilder
 
-    Entries = Mapping[str, pa.ChunkedArray]
+    ColumnEntries = Mapping[str, pa.ChunkedArray]
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,7 +350,7 @@ def _with_found(proposal: Proposal, builder: HierarchyBuilder | None) -> Proposa
     return replace(proposal, hierarchy=round_intervals(builder), why=why)
 
 
-def _without_tokens(entries: Entries, origin: str) -> tuple[Entries, tuple[str, ...]]:
+def _without_tokens(entries: ColumnEntries, origin: str) -> tuple[ColumnEntries, tuple[str, ...]]:
     """The entries with texts such as ``?`` taken as missing, and which of them occur."""
     known = pa.array(_MISSING)
     tokens: dict[str, None] = {}
@@ -385,7 +385,7 @@ class Writing:
     asked: str = ""
 
 
-def _usual_mark(entries: Entries, stated: str | None, origin: str) -> str | None:
+def _usual_mark(entries: ColumnEntries, stated: str | None, origin: str) -> str | None:
     """The decimal mark of a text file as a whole, where its columns agree on a comma.
 
     Where other columns have points, each column with commas has to say so.
@@ -398,7 +398,9 @@ def _usual_mark(entries: Entries, stated: str | None, origin: str) -> str | None
     return "," if clear and not floats else None
 
 
-def _understood(entries: Entries, usual: str | None) -> tuple[Entries, dict[str, Writing]]:
+def _understood(
+    entries: ColumnEntries, usual: str | None
+) -> tuple[ColumnEntries, dict[str, Writing]]:
     """The entries as every verb will read them by the proposed schema, and what it has to say."""
     found, writings = {}, {}
     for name, column in entries.items():
