@@ -189,10 +189,12 @@ def _read_control(given: Given, names: list[str], held: Schema) -> Tuples:
 
 
 def _is_release(given: object) -> TypeGuard[ReleasedRows]:
+    # Frames have the methods of a release too, and give their rows as a stream besides.
     return isinstance(given, ReleasedRows) and not hasattr(given, "__arrow_c_stream__")
 
 
 def _count_others(table: Table, names: list[str]) -> Tuples:
+    # Roles are those of the original: what another table says of its columns does not count.
     return count_tuples(table, lambda _: [], names)
 
 

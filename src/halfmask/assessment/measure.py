@@ -185,6 +185,7 @@ class MeasureResults(Document):
         return replace(found, findings=list_findings(measures, found))
 
     def __getattr__(self, name: str) -> Any:
+        # A copy asks before it has figures, and would ask here for them again and again.
         if not name.startswith("_") and name != "figures" and name in self.figures:
             return self.figures[name]
         raise AttributeError(name)

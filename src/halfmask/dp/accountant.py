@@ -337,6 +337,7 @@ class Accountant:
             )
         else:
             serial = None
+            # Looked up and spent under one lock: two threads must not both find enough.
             with self._lock:
                 new = Spending(len(self._spent) + 1, "", purpose, cost, whose.levels, whose.part)
                 require_covered(self._account(), new)

@@ -99,6 +99,7 @@ class ContinualCount:
         summed = 0
         for level in range(self.levels):
             place = np.arange(1, self.horizon + 1) // self.branching**level
+            # Nodes of the highest level have none above that would take their place.
             top = level == self.levels - 1
             summed += int((place if top else place % self.branching).sum())
         share = self.levels if concentrated else self.levels**2
@@ -170,6 +171,7 @@ class CountSeries:
         """
         with self._file.change() as change:
             serial = self._serial(change.records)
+            # Counted with the ledger held: two runs would give one node two noises for one price.
             known, people = self._read_nodes(change.records, serial, shape)
             missing = [node for node in nodes if node not in known]
             fresh = count(missing, people)

@@ -88,6 +88,7 @@ def check(
     demanded = demands == "keep" and any(
         states(stated.schema, demand) for demand in (*EXACT, "epsilon")
     )
+    # Such a claim says more than the classes of rows with blank cells could.
     if claims and not models and not demanded and claims_everybody(stated.schema):
         return claims
     held = count_tuples(stated, lambda declared: columns_counted(declared, models, demands=demands))
@@ -134,7 +135,7 @@ def stated_models(entries: object) -> list[Model]:
                 "them. Take the released file and its record again."
             )
         family, given = entry.get("model"), {n: v for n, v in entry.items() if n != "model"}
-        if family not in known:
+        if family not in known:  # of a package that is not installed here, or of a later version
             continue
         names = {one.name for one, _ in parameters(known[family])}
         needed = {one.name for one, _ in parameters(known[family]) if is_required(one)}

@@ -190,6 +190,7 @@ def asked_for(table: Table, model: Model) -> NDArray[np.float64]:
 
 def _populations(models: Sequence[Model]) -> list[Table]:
     """The different population tables of ``models``."""
+    # By identity: whether two tables are equal would take reading both.
     tables = [model.population for model in models if model.population is not None]
     return list({id(table): table for table in tables}.values())
 

@@ -123,7 +123,7 @@ def weights_of(table: Table, column: str) -> Weights:
         numbers,
         numbers,
         missing,
-        int((~(known <= LARGEST)).sum()),
+        int((~(known <= LARGEST)).sum()),  # NaN is not above it, and not below it either
         int((known < 1).sum()),
     )
     return check_weights(table, column, tallied, len(table))
@@ -224,7 +224,7 @@ def widen(table: Table, population: Table, names: Sequence[str]) -> Table:
             both = in_order(name, both, column.order)
         if len(both.values) > len(own.values):
             encoded[name] = Encoded(both.values, _places(values, both.values)[own.codes])
-            hierarchies.pop(name, None)
+            hierarchies.pop(name, None)  # of fewer values: it is built anew when asked for
     return replace(table, _encoded=encoded, _hierarchies=hierarchies)
 
 

@@ -119,6 +119,7 @@ def text_column(column: pa.ChunkedArray, missing: Sequence[str]) -> pa.ChunkedAr
     if pc.any(absent).as_py():
         ranks = pa.array(np.arange(len(texts), dtype=np.int32))
         codes = pc.if_else(absent, pa.scalar(None, pa.int32()), ranks).take(codes)
+    # A dictionary from outside may hold values of rows that are not here, or one value twice.
     used = len(pc.unique(codes.drop_null()))
     if used < len(texts) or pc.count_distinct(texts).as_py() < len(texts):
         return pa.chunked_array([pc.take(texts, codes).dictionary_encode()])
@@ -130,7 +131,7 @@ def _numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_float16(column.type):
         column = column.cast(pa.float32())
     zero = pa.scalar(0.0, column.type)
-    column = pc.add(column, zero)
+    column = pc.add(column, zero)  # -0.0 + 0.0 is 0.0; all else stays
     empty = pa.scalar(None, column.type)
     return pc.if_else(pc.is_nan(column), empty, column)
 

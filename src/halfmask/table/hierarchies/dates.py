@@ -88,6 +88,7 @@ class Dates:
         """Give each date its label at every level."""
         moments = dates_of(column, values.drop_null())
         plain = pa.types.is_date(moments.type)
+        # Of a date its day is the value itself: that level would be level 0 once more.
         names = [name for name in self.levels if not (plain and name == "day")]
         inside = [_LABELS[name](moments).to_pylist() for name in names]
         return assemble(column, values, Levels(inside), top=self.top)
