@@ -101,18 +101,18 @@ class Options:
 class AssessmentCase:
     """A table while it is assessed: rows, or distinct tuples with counts."""
 
-    held: Tuples
+    tuples: Tuples
     options: Options
 
     @cached_property
     def table(self) -> Table:
         """The table, with the values of the population among those of its hierarchies."""
-        return self.options.sampling.widened(self.held.table)
+        return self.options.sampling.widened(self.tuples.table)
 
     @cached_property
     def grouped(self) -> tuple[Classes, NDArray[np.int32]]:
         """The classes of the table and its population, and the class of each row."""
-        return self.options.sampling.classes_of(self.held, self.held.table.schema.sensitive)
+        return self.options.sampling.classes_of(self.tuples, self.tuples.table.schema.sensitive)
 
     @cached_property
     def classes(self) -> Classes:
@@ -128,7 +128,7 @@ class AssessmentCase:
     def people(self) -> int:
         """How many people there are; rows where nothing says whose they are."""
         owners = self.classes.owners
-        return self.held.rows if owners is None else len(np.unique(owners.person))
+        return self.tuples.rows if owners is None else len(np.unique(owners.person))
 
     @cached_property
     def places(self) -> int:
@@ -138,7 +138,7 @@ class AssessmentCase:
     @cached_property
     def recorded(self) -> RecordedRisk | None:
         """The risk that a release file says was counted by people, if it is about these rows."""
-        schema = self.held.table.schema
+        schema = self.tuples.table.schema
         if schema.person is not None or self.population is not None:
             return None
         mean = len(self.classes) / self.places
@@ -165,14 +165,14 @@ class AssessmentCase:
     @cached_property
     def survey(self) -> SurveyRisk | None:
         """The risk by sampling weights, if there are any."""
-        weights = self.held.weights
+        weights = self.tuples.weights
         limits = (self.options.limit,)
         return None if weights is None else survey_risk(weights, *self.grouped, limits)
 
     @cached_property
     def fraction(self) -> float | None:
         """The share of the population that is in the table, as stated or as it follows."""
-        return self.options.sampling.known_fraction(self.grouped[0], self.held.weights)
+        return self.options.sampling.known_fraction(self.grouped[0], self.tuples.weights)
 
     @cached_property
     def size(self) -> int:
@@ -182,12 +182,12 @@ class AssessmentCase:
     @cached_property
     def sets(self) -> tuple[ColumnSet, ...]:
         """The column sets that tell people apart, the most telling first."""
-        return column_sets(self.held, self.held.table.schema.quasi, size=self.size)
+        return column_sets(self.tuples, self.tuples.table.schema.quasi, size=self.size)
 
     @cached_property
     def special(self) -> SpecialUniques:
         """Who stands out through how few columns."""
-        return special_uniques(self.held, self.held.table.schema.quasi, size=self.size)
+        return special_uniques(self.tuples, self.tuples.table.schema.quasi, size=self.size)
 
     @cached_property
     def disclosures(self) -> tuple[Disclosure, ...]:
@@ -284,7 +284,7 @@ def _rows_alone(classes: Classes) -> int:
 
 def assessment_notes(case: AssessmentCase) -> tuple[str, ...]:
     """What goes with the figures."""
-    held, classes = case.held, case.classes
+    held, classes = case.tuples, case.classes
     said = [held.note] if held.note else []
     if classes.owners is not None:
         said.append(
@@ -309,7 +309,7 @@ def assessment_notes(case: AssessmentCase) -> tuple[str, ...]:
 
 def _record_notes(case: AssessmentCase) -> tuple[str, ...]:
     """What is to be said of a release file whose rows are not told apart by people."""
-    schema, counted, found = case.held.table.schema, case.counted, case.recorded
+    schema, counted, found = case.tuples.table.schema, case.counted, case.recorded
     if found is not None:
         same = (found.smallest, found.mean_risk) == (counted.smallest, counted.marketer)
         return () if same else (found.words,)
@@ -452,10 +452,10 @@ def _read(schema: Schema) -> list[str]:
 
 def _rank_sets(case: AssessmentCase, target: str) -> tuple[SetRate, ...]:
     """The column sets that tell most about ``target``, beside what chance would give them."""
-    found = rank_tuples(case.held, target, case.held.table.schema.quasi, size=case.size)[:5]
-    times = max(3, min(10, _SHUFFLED // case.held.rows))
+    found = rank_tuples(case.tuples, target, case.tuples.table.schema.quasi, size=case.size)[:5]
+    times = max(3, min(10, _SHUFFLED // case.tuples.rows))
     return tuple(
-        replace(one, inflation=inflation(case.held, target, one.columns, permutations=times))
+        replace(one, inflation=inflation(case.tuples, target, one.columns, permutations=times))
         for one in found
     )
 
@@ -476,7 +476,7 @@ def _sizes(people: NDArray[np.int64], rows: NDArray[np.int64]) -> tuple[tuple[st
 def _columns(case: AssessmentCase) -> tuple[ColumnRisk, ...]:
     """Each quasi-identifier by itself."""
     single = {one.columns[0]: one for one in case.sets if len(one.columns) == 1}
-    return tuple(_column(case.held, name, single[name]) for name in case.table.schema.quasi)
+    return tuple(_column(case.tuples, name, single[name]) for name in case.table.schema.quasi)
 
 
 def _column(held: Tuples, name: str, alone: ColumnSet) -> ColumnRisk:
@@ -504,7 +504,7 @@ def _intrusion(case: AssessmentCase) -> Intrusion:
 
 
 ASSESSED: tuple[Measure, ...] = (
-    Measure("rows", "How many rows has the table?", lambda case: case.held.rows),
+    Measure("rows", "How many rows has the table?", lambda case: case.tuples.rows),
     Measure(
         "people", "Of how many people are they (of as many as rows, where nothing says whose)?",
         lambda case: case.people,
@@ -522,7 +522,7 @@ ASSESSED: tuple[Measure, ...] = (
     ),
     Measure(
         "unique_share", "Which share of all rows is that?",
-        lambda case: case.alone / case.held.rows,
+        lambda case: case.alone / case.tuples.rows,
     ),
     Measure(
         "highest_risk", "What is the prosecutor's risk, 1 / smallest?",

@@ -61,7 +61,7 @@ class _CoarserColumn:
     hierarchy: Hierarchy
     weight: float
 
-    def standing(self, level: int) -> NDArray[np.int64]:
+    def first_alike(self, level: int) -> NDArray[np.int64]:
         """Per value, the first of those that share its label at ``level``."""
         _, first, place = np.unique(
             self.hierarchy.maps[level], return_index=True, return_inverse=True
@@ -89,7 +89,7 @@ class _CoarserColumn:
     def places(self) -> tuple[pa.Table, list[int | None]]:
         """Per value and level the code of what stands for it; and per level, the missing one's."""
         levels = range(1, self.hierarchy.height + 1)
-        codes = {f"at_{one}": self.standing(one)[self.codes] for one in levels}
+        codes = {f"at_{one}": self.first_alike(one)[self.codes] for one in levels}
         known = pc.is_valid(self.values)
         table = pa.table({"value": self.values, **codes})
         gone = table.filter(pc.invert(known))
@@ -256,8 +256,8 @@ def _bound(
             raise EngineError("The rows changed while they were read; nothing was released.")
         # Values that only rows hold which do not stay have no code; these rows go before all else.
         own = np.asarray(pc.fill_null(held, 0).to_numpy(), dtype=np.int64)
-        standing = one.standing(levels[one.name])
-        stand[one.name], place = np.unique(standing, return_inverse=True)
+        first = one.first_alike(levels[one.name])
+        stand[one.name], place = np.unique(first, return_inverse=True)
         codes[one.name] = place.astype(np.int32)[own]
         floors[one.name] = Floor(
             levels[one.name], one.values, place.reshape(-1).astype(np.int32)[one.codes]

@@ -91,10 +91,10 @@ def linkability_by_names(
     attack, control = found.distance, None
     if attack.value is None or attack.low is None or attack.high is None:
         return ()
-    if len(targets.control) and found.standing < 1:
+    if len(targets.control) and found.paired_share < 1:
         control = _outside_linked(targets)
     if control is not None:
-        share = found.standing  # made-up rows that equal nobody's count too
+        share = found.paired_share  # made-up rows that equal nobody's count too
         value, low, high = attack.value * share, attack.low * share, attack.high * share
         attack = replace(attack, value=value, low=low, high=high)
     guessing = exact_estimate(found.baseline, attack.n)

@@ -281,7 +281,7 @@ class Linkage(Result):
         bands: the pairs that Fellegi and Sunter call links, possible links and non-links.
         weights: per column, P(agree | match) and P(agree | non-match) as fitted.
         baseline: what guessing links.
-        standing: the share of released rows, or of people where these are fewer, that were paired.
+        paired_share: of released rows, or of people where these are fewer, those that were paired.
     """
 
     derived: ClassVar[tuple[str, ...]] = ("risk",)
@@ -295,7 +295,7 @@ class Linkage(Result):
     bands: Bands | None
     weights: AgreementWeights = field(metadata=document_field(parts=("column", "match", "other")))
     baseline: float
-    standing: float = field(default=0.0, metadata=document_field(hidden=True))
+    paired_share: float = field(default=0.0, metadata=document_field(hidden=True))
 
     @property
     def risk(self) -> float | None:

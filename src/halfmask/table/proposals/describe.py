@@ -373,16 +373,16 @@ class Writing:
     """How the values of a column are written.
 
     Attributes:
-        said: what the schema has to say about it, by its keys.
+        entry: what the schema has to say about it, by its keys.
         why: the same in words.
         comma: whether its numbers have a decimal comma.
-        asked: what only the controller can say.
+        question: what only the controller can say.
     """
 
-    said: dict[str, Any] = field(default_factory=dict)
+    entry: dict[str, Any] = field(default_factory=dict)
     why: list[str] = field(default_factory=list)
     comma: bool = False
-    asked: str = ""
+    question: str = ""
 
 
 def _usual_mark(entries: ColumnEntries, stated: str | None, origin: str) -> str | None:
@@ -421,7 +421,7 @@ def _understood_texts(
     odd = pc.is_in(words, value_set=pa.array(_SENTINEL_WORDS))
     absent = values.filter(odd)
     if 0 < len(absent) < len(values):
-        writing.said["missing"] = tuple(absent.to_pylist())
+        writing.entry["missing"] = tuple(absent.to_pylist())
         writing.why.append(f"{len(absent)} of its texts usually mean a missing value")
         column = text_column(column, absent.to_pylist())
     values = used_values(column)
@@ -429,10 +429,10 @@ def _understood_texts(
         return column
     forms = [] if as_moments(values) is not None else forms_of(values, (*FORMS, "%Y-%m"))
     if len(forms) == 1:
-        writing.said["format"] = forms[0]
+        writing.entry["format"] = forms[0]
         return moment_column(column, forms[0])
     if forms:
-        writing.asked = f"Column '{name}':{TWO_ORDERS}"
+        writing.question = f"Column '{name}':{TWO_ORDERS}"
         return column
     if (moments := as_moments(values)) is not None:
         return cast_dictionary(column, moments.type)
@@ -440,11 +440,11 @@ def _understood_texts(
     mark = None if is_code(facts) or is_padded(values) else mark_of(values, None, usual)
     if mark is None:
         if has_two_marks(values) and usual is None:
-            writing.asked = f"Column '{name}':{TWO_MARKS}"
+            writing.question = f"Column '{name}':{TWO_MARKS}"
         return column
     writing.comma = mark == ","
     if mark == "," != usual or (mark == "." and usual == ","):
-        writing.said["decimal"] = mark
+        writing.entry["decimal"] = mark
     return number_column(column, mark)
 
 
@@ -461,13 +461,13 @@ def _without_sentinels(column: pa.ChunkedArray, writing: Writing) -> pa.ChunkedA
     if not far.any() or np.count_nonzero(~usual) < _ENOUGH_NUMBERS:
         return column
     texts = [canonical(int(number)) for number in held[far]]
-    writing.said["missing"] = (*writing.said.get("missing", ()), *texts)
+    writing.entry["missing"] = (*writing.entry.get("missing", ()), *texts)
     writing.why.append(f"{len(texts)} of its numbers usually mean a missing value")
     return without_missing(column, texts)
 
 
 def _writing_notes(writings: Mapping[str, Writing], usual: str | None) -> list[str]:
-    notes = [writing.asked for writing in writings.values() if writing.asked]
+    notes = [writing.question for writing in writings.values() if writing.question]
     commas = [name for name, writing in writings.items() if writing.comma]
     if commas and usual == ",":
         notes.append(
@@ -479,7 +479,7 @@ def _writing_notes(writings: Mapping[str, Writing], usual: str | None) -> list[s
             f"Numbers with a decimal comma: {abbreviate_names(commas)}. Each says so with "
             'decimal = "," in its entry, as other columns have points.'
         )
-    absent = [name for name, writing in writings.items() if "missing" in writing.said]
+    absent = [name for name, writing in writings.items() if "missing" in writing.entry]
     if absent:
         notes.append(
             f"Proposed as missing, in these columns only: values that usually mean it in "
@@ -525,7 +525,7 @@ def _proposal(facts: Facts, said: RoleFound, found: QuasiIdentifiers, writing: W
     counts = (facts.distinct, facts.missing)
     written = {
         name: value
-        for name, value in writing.said.items()
+        for name, value in writing.entry.items()
         if name == "missing" or _TAKEN_BY[name] == shape.kind
     }
     return Proposal(facts.name, role, shape.kind, hierarchy, said.reason, text, *counts, written)
