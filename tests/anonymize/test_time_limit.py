@@ -120,7 +120,7 @@ def test_exact_divides_no_block_anew_when_time_is_up(monkeypatch):
     monkeypatch.setattr(exact, "optimum", optimum)
     ids = np.repeat(np.arange(6), 2)
     blocks = [np.arange(4), np.arange(4, 8), np.arange(8, 12)]
-    found = exact._improved(given, ids, blocks, "dbil", 6.0)
+    found = exact._improve_blocks(given, ids, blocks, "dbil", 6.0)
     assert tried == [2.0, 5.0]  # a third of 6, half of the 2 that are left; then it is over
     assert len(set(found[8:].tolist())) == 2  # as it was
 
@@ -217,7 +217,7 @@ def test_a_search_without_proof_says_so_with_its_gap():
     task = SimpleNamespace()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exact, "repair", lambda _, ids: ids)
-        division = exact._proven(task, found, "dbil")
+        division = exact._division_of(task, found, "dbil")
     assert division.gap == 2.0
     assert division.notes == (
         "Not proven optimal: the search stopped at its limit, and the optimum may be lower by 2 "
