@@ -190,7 +190,14 @@ def test_a_walk_over_classes_that_pauses_finds_what_one_without_pauses_finds(mon
     far = distances()
     rules = pricing.Rules.of_sizes(np.full(len(far), 3))
     prices = np.full(len(far), 0.8)
-    given = (far, rules, prices, pricing.Wanted(pricing.DBIL, np.inf, 0.0), 10_000, 10_000_000)
+    given = (
+        far,
+        rules,
+        prices,
+        pricing.ClassSearch(pricing.DBIL, np.inf, 0.0),
+        10_000,
+        10_000_000,
+    )
     wanted = pricing.priced_classes(*given)
     monkeypatch.setattr(pricing, "_SLICE", 1)
     found = pricing.priced_classes(*given, 1e300)
@@ -206,7 +213,14 @@ def test_a_walk_over_classes_looks_at_the_clock_and_stops(monkeypatch):
     clock = Clock(1.0)
     monkeypatch.setattr(pricing, "time", clock)
     prices = np.full(len(far), 50.0)  # every class qualifies: far more than can be listed
-    given = (far, rules, prices, pricing.Wanted(pricing.WCSD, np.inf, 0.0), 2_000_000, 10**12)
+    given = (
+        far,
+        rules,
+        prices,
+        pricing.ClassSearch(pricing.WCSD, np.inf, 0.0),
+        2_000_000,
+        10**12,
+    )
     *_, whole = pricing.priced_classes(*given, 5.0)
     assert not whole
     assert clock.looks == 5

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import halfmask as hm
 from halfmask.kernels.distance import matrix
-from halfmask.kernels.lattice import Fits, entropies, filled, radii
+from halfmask.kernels.lattice import Fits, bit_range, entropies, radii
 from halfmask.metrics.space import space_of
 
 
@@ -27,7 +27,7 @@ from halfmask.metrics.space import space_of
     ],
 )
 def test_entropies_by_hand(counts, size, least, most):
-    assert filled(np.sort(counts), size) == pytest.approx([least, most])
+    assert bit_range(np.sort(counts), size) == pytest.approx([least, most])
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.data())
@@ -38,7 +38,7 @@ def test_entropies_are_those_of_the_best_and_the_worst_rows(counts, data):
     for rows in combinations(values.tolist(), size):
         share = np.bincount(rows)[np.unique(rows)] / size
         bits.append(-size * float(share @ np.log2(share)))
-    assert filled(np.sort(counts), size) == pytest.approx((min(bits), max(bits)))
+    assert bit_range(np.sort(counts), size) == pytest.approx((min(bits), max(bits)))
 
 
 @settings(max_examples=examples(40), deadline=None)
@@ -68,6 +68,6 @@ def test_sums_over_classes_agree_with_numpy(seed, distinct, classes):
         expected += size * np.array([least, far.max()])
         for column in codes:
             held = np.bincount(column[one], weights=rows[one]).astype(np.int64)
-            bits += filled(np.sort(held[held > 0]), size)
+            bits += bit_range(np.sort(held[held > 0]), size)
     assert radii(points, classes) == pytest.approx(tuple(expected))
     assert entropies(classes, 6) == pytest.approx(tuple(bits))

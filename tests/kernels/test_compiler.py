@@ -19,7 +19,7 @@ from patience import until
 from halfmask.kernels.compilation import cache
 from halfmask.kernels.compilation import pipeline as notices
 from halfmask.kernels.compilation.compiler import ascend, bare, kernel
-from halfmask.kernels.partition.search_tree import ranked
+from halfmask.kernels.partition.search_tree import select_rank
 
 
 @kernel
@@ -126,7 +126,7 @@ def test_ascend_is_a_stable_order(values):
 @given(st.lists(st.integers(-5, 5), min_size=1, max_size=40), st.data())
 def test_ranked_is_what_stands_there_in_order(values, data):
     rank = data.draw(st.integers(0, len(values) - 1))
-    assert ranked(np.array(values), len(values), rank) == sorted(values)[rank]
+    assert select_rank(np.array(values), len(values), rank) == sorted(values)[rank]
 
 
 class Terminal(io.StringIO):

@@ -10,7 +10,7 @@ from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from halfmask.kernels.coverage import Columns, Found, _ranged, covering
+from halfmask.kernels.coverage import Coverage, LabelColumns, _ranged, covering
 
 
 def looked_at(leaves, labels, tables):
@@ -39,8 +39,8 @@ def found(walked, weights, ranks=NONE, ends=NONE, fits=NONE, room=1000):
     """What the kernel finds, and NumPy in its place."""
     count = walked.leaves.shape[1]
     best = np.full(count, -1, dtype=np.int64)
-    out = Found(weights, np.zeros(count), ranks, best, ends, fits)
-    others = {way: Found(*(held.copy() for held in out)) for way in (_ranged.plain, covering)}
+    out = Coverage(weights, np.zeros(count), ranks, best, ends, fits)
+    others = {way: Coverage(*(held.copy() for held in out)) for way in (_ranged.plain, covering)}
     _ranged.compiled(walked, out, room)
     for way, other in others.items():
         way(walked, other)
@@ -79,7 +79,7 @@ def test_walking_down_agrees_with_all_pairs(seed, columns, released, originals, 
     weights = random.random(len(labels))
     ranks = random.permutation(len(labels))
     under = [chained([np.flatnonzero(row) for row in held]) for held in tables]
-    walked = Columns.of(
+    walked = LabelColumns.of(
         list(np.ascontiguousarray(labels.T.astype(np.int32))),
         np.ascontiguousarray(leaves.T.astype(np.int32)),
         under,

@@ -83,7 +83,7 @@ def merge_parts(
         stop_at: the least number of parts per variable.
     """
     from halfmask.kernels.coclustering.merge_path import merge_path
-    from halfmask.kernels.coclustering.merges import Cells, GridVariables
+    from halfmask.kernels.coclustering.merges import GridCells, GridVariables
 
     observed = criterion.observations
     dims = len(partition)
@@ -97,7 +97,7 @@ def merge_parts(
         totals[k, : parts[k]] = np.bincount(side, observed.marginal(k), parts[k])
         helds[k, : parts[k]] = np.bincount(side, minlength=parts[k])
         priors[k, : parts[k] + 1] = criterion.prior(k, int(parts[k]))[: parts[k] + 1]
-    cells = Cells(
+    cells = GridCells(
         codes,
         counts,
         np.random.default_rng(_MIX).integers(2**63, size=dims, dtype=np.uint64) | np.uint64(1),

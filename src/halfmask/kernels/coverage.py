@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Columns(NamedTuple):
+class LabelColumns(NamedTuple):
     """Labels and the leaves that they cover, column after column.
 
     Attributes:
@@ -57,7 +57,7 @@ class Columns(NamedTuple):
         labels: list[NDArray[np.int32]],
         leaves: NDArray[np.int32],
         covered: list[tuple[NDArray[np.int64], NDArray[np.int64]]],
-    ) -> Columns:
+    ) -> LabelColumns:
         """From labels, and per column where the leaves of each label begin, and these."""
         each = list(zip(labels, covered, strict=True))
         low = np.stack([held[starts[label]] for label, (starts, held) in each]).astype(np.int32)
@@ -79,7 +79,7 @@ class Columns(NamedTuple):
         )
 
 
-class Found(NamedTuple):
+class Coverage(NamedTuple):
     """What is wanted of the pairs that cover, and what was found.
 
     Attributes:
@@ -339,7 +339,7 @@ def _after(values: Any, low: int, high: int, value: int) -> int:
     return first_from(values, low + 1, min(low + step, high), value + 1)
 
 
-def _all_pairs(c: Columns, found: Found, _: int = 0) -> None:
+def _all_pairs(c: LabelColumns, found: Coverage, _: int = 0) -> None:
     """What ``_covering`` does, by looking at all pairs at once."""
     inside = np.ones((c.labels.shape[1], c.leaves.shape[1]), dtype=bool)
     for column, leaves in enumerate(c.leaves):
@@ -352,7 +352,7 @@ def _all_pairs(c: Columns, found: Found, _: int = 0) -> None:
     _keep(found, *np.nonzero(inside))
 
 
-def _alone(c: Columns, found: Found) -> None:
+def _alone(c: LabelColumns, found: Coverage) -> None:
     """The same where every label covers one leaf: what covers a tuple of leaves equals it."""
     count = c.leaves.shape[1]
     ids = np.zeros(count + c.low.shape[1], dtype=np.int64)
@@ -367,7 +367,7 @@ def _alone(c: Columns, found: Found) -> None:
     _keep(found, over, under[over])
 
 
-def _keep(found: Found, over: NDArray[np.int64], under: NDArray[np.int64]) -> None:
+def _keep(found: Coverage, over: NDArray[np.int64], under: NDArray[np.int64]) -> None:
     """Take in which released tuples stand over which tuples of leaves."""
     np.add.at(found.mass, under, found.weights[over])
     if len(found.ranks):
@@ -383,7 +383,7 @@ def _keep(found: Found, over: NDArray[np.int64], under: NDArray[np.int64]) -> No
         found.ends[:] += sizes
 
 
-def _pairs(c: Columns, *_: Any) -> int:
+def _pairs(c: LabelColumns, *_: Any) -> int:
     pairs = c.labels.shape[1] * c.leaves.shape[1]
     return pairs * len(c.labels) if pairs <= _MATRIX else _COMPARED + 1
 
@@ -392,7 +392,7 @@ _MATRIX, _COMPARED = 4_000_000, 600_000_000  # a matrix of pairs; cells before c
 _ranged: Any = Sparing(_covering, _pairs, _COMPARED, _all_pairs)
 
 
-def covering(c: Columns, found: Found) -> None:
+def covering(c: LabelColumns, found: Coverage) -> None:
     """Find for each tuple of leaves the released tuples that cover it."""
     (_alone if np.array_equal(c.low, c.high) else _ranged)(c, found)
 

@@ -382,7 +382,7 @@ def nearest_rows(
             if total > limit:
                 continue
             held = starts[j + 1] - starts[j]
-            chance = _mixed(j, i + seed)
+            chance = _mix(j, i + seed)
             turn: Any = 0.0
             for t in range(min(k, held)):
                 # The smallest of `held` random numbers, then the second smallest ...
@@ -395,7 +395,7 @@ def nearest_rows(
                     break
                 if total > far[i, place]:
                     break
-                chance = _mixed(chance >> np.uint64(2), t + 1)
+                chance = _mix(chance >> np.uint64(2), t + 1)
                 row = starts[j] + (_start(j, i + seed, held) + t) % held
                 while place > 0 and (
                     total < far[i, place - 1]
@@ -412,7 +412,7 @@ def nearest_rows(
 
 
 @bare
-def _mixed(one: Any, two: Any) -> Any:
+def _mix(one: Any, two: Any) -> Any:
     """A number that looks random but repeats."""
     chance = (np.uint64(one) + np.uint64(1)) * _MIX ^ (
         (np.uint64(two) + np.uint64(1)) * np.uint64(0xC2B2AE3D27D4EB4F)
@@ -423,7 +423,7 @@ def _mixed(one: Any, two: Any) -> Any:
 @bare
 def _start(one: int, two: int, held: int) -> Any:
     """Which of ``held`` rows comes first."""
-    return np.int64((_mixed(two, one) >> np.uint64(11)) % np.uint64(held))
+    return np.int64((_mix(two, one) >> np.uint64(11)) % np.uint64(held))
 
 
 @bare

@@ -96,7 +96,7 @@ class LatticeFacts(NamedTuple):
 
 
 @kernel
-def _raised(node: int, facts: Any, which: int) -> float:
+def _node_cost(node: int, facts: Any, which: int) -> float:
     """What ``node`` costs when each column pays the penalty ``which`` beyond its labels."""
     heights = facts.heights
     columns = len(heights)
@@ -120,7 +120,7 @@ def judge_node(node: int, facts: Any) -> Any:
     rest, stride = node, 1
     best = facts.floor[node]
     if source[node] >= 0:
-        best = max(best, _raised(node, facts, source[node]))
+        best = max(best, _node_cost(node, facts, source[node]))
     for c in range(columns):
         level = rest % (heights[c] + 1)
         rest //= heights[c] + 1
@@ -131,7 +131,7 @@ def judge_node(node: int, facts: Any) -> Any:
                 return np.inf
             origin = source[above]
             if origin >= 0 and origin != source[node]:
-                bound = _raised(node, facts, origin)
+                bound = _node_cost(node, facts, origin)
                 if bound > best:
                     best = bound
                     source[node] = origin
@@ -396,14 +396,14 @@ def _entropies(f: Any, width: int) -> Any:
             order, ascending = ascend(held), integers(values)
             for v in range(values):
                 ascending[v] = held[order[v]]
-            low, high = filled(ascending, f.sizes[c])
+            low, high = bit_range(ascending, f.sizes[c])
             least += low
             most += high
     return least, most
 
 
 @kernel
-def filled(counts: Any, size: int) -> Any:
+def bit_range(counts: Any, size: int) -> Any:
     """The least and the most bits, times rows, of the values of ``size`` rows.
 
     ``counts`` are the rows of each value, ascending. The most frequent values fill a class with the

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.kernels.coverage import Found
+    from halfmask.kernels.coverage import Coverage
     from halfmask.metrics.common_ground import SharedColumn
     from halfmask.metrics.weighted import ClassRows
     from halfmask.table.tuples import Counts
@@ -137,15 +137,15 @@ class Cover:
         ends: NDArray[np.int64] = _NONE,
         fits: NDArray[np.int64] = _NONE,
         merged: bool = True,
-    ) -> Found:
-        from halfmask.kernels.coverage import Columns, Found, covering
+    ) -> Coverage:
+        from halfmask.kernels.coverage import Coverage, LabelColumns, covering
 
         count = leaves.shape[1]
         best = np.full(count, -1, dtype=np.int64)
-        found = Found(weights, np.zeros(count), ranks, best, ends, fits)
+        found = Coverage(weights, np.zeros(count), ranks, best, ends, fits)
         orders = [c.merged if merged else c.ordered for c in self.released.columns]
         under = [(order.starts, order.covered) for order in orders]
-        covering(Columns.of(self.released.labels, leaves, under), found)
+        covering(LabelColumns.of(self.released.labels, leaves, under), found)
         return found
 
 

@@ -320,7 +320,7 @@ def _price_classes(
 
     while True:
         found = pricing.priced_classes(
-            instance.far, instance.rules, prices, pricing.Wanted(kind, np.inf, bar), _BATCH,
+            instance.far, instance.rules, prices, pricing.ClassSearch(kind, np.inf, bar), _BATCH,
             instance.steps(_STEPS), instance.deadline,
         )  # fmt: skip
         _, _, costs, _, whole = found
@@ -343,7 +343,7 @@ def _finish(
     from halfmask.kernels.partition import pricing
 
     best, value, bound = known
-    wanted = pricing.Wanted(kind, np.inf, value - float(prices.sum()) + _EPS)
+    wanted = pricing.ClassSearch(kind, np.inf, value - float(prices.sum()) + _EPS)
     rows, starts, costs, lowest, whole = pricing.priced_classes(
         instance.far, instance.rules, prices, wanted, _LISTED, instance.steps(20 * _STEPS),
         instance.deadline,
@@ -589,7 +589,7 @@ def _cover_rows(instance: Instance, limit: float) -> tuple[NDArray[np.int64] | N
             instance.far,
             instance.rules,
             prices,
-            pricing.Wanted(pricing.CLIQUE, limit + _EPS, -_EPS),
+            pricing.ClassSearch(pricing.CLIQUE, limit + _EPS, -_EPS),
             _BATCH,
             _WIDEST_STEPS,
             instance.deadline,
@@ -619,7 +619,7 @@ def _among_all(instance: Instance, limit: float) -> tuple[NDArray[np.int64] | No
         instance.far,
         instance.rules,
         free,
-        pricing.Wanted(pricing.CLIQUE, limit + _EPS, 1.0),
+        pricing.ClassSearch(pricing.CLIQUE, limit + _EPS, 1.0),
         _WIDEST_LISTED if instance.rules.plain else _WIDEST_LISTED // 10,
         20 * _WIDEST_STEPS,
         instance.deadline,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from halfmask.kernels.coclustering.merges import Cells, GridVariables
+    from halfmask.kernels.coclustering.merges import GridCells, GridVariables
 
     Integers = NDArray[np.int64]
     Numbers = NDArray[np.float64]
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class _CellList:
     """The non-empty cells, in their order, as merges leave them."""
 
-    def __init__(self, cells: Cells) -> None:
+    def __init__(self, cells: GridCells) -> None:
         self.codes, self.counts = cells.codes.astype(np.int64), cells.counts.copy()
         self.mix, self.lf = cells.mix, cells.lf
 
@@ -180,7 +180,7 @@ class _MergedGroups:
         self._scan(others[old])
 
 
-class _Intervals:
+class _NeighborParts:
     """The intervals of an ordered variable, of which neighbours may merge."""
 
     def __init__(self, cells: _CellList, side: int, total: Integers) -> None:
@@ -245,17 +245,17 @@ class _Intervals:
 
 
 def plain_merge_path(
-    cells: Cells, sides: GridVariables, informative: Numbers
+    cells: GridCells, sides: GridVariables, informative: Numbers
 ) -> tuple[Integers, Numbers]:
     """What ``merge_compiled`` gives; nothing that is given is changed."""
     held = _CellList(cells)
     stop_at, left = sides.stop_at.tolist(), sides.parts.tolist()
-    variables: dict[int, _MergedGroups | _Intervals] = {}
+    variables: dict[int, _MergedGroups | _NeighborParts] = {}
     for k in np.flatnonzero(~sides.frozen).tolist():
         total, inside = sides.totals[k, : left[k]].copy(), sides.helds[k, : left[k]].copy()
         ordered = sides.ordered[k]
         variables[k] = (
-            _Intervals(held, k, total) if ordered else _MergedGroups(held, k, total, inside)
+            _NeighborParts(held, k, total) if ordered else _MergedGroups(held, k, total, inside)
         )
         variables[k].fill()
     observed = int(held.counts.sum())
@@ -291,7 +291,7 @@ def plain_merge_path(
     return np.array(steps, np.int64).reshape(-1, 3), np.array(change)
 
 
-def _work(cells: Cells, sides: GridVariables, informative: Numbers) -> int:
+def _work(cells: GridCells, sides: GridVariables, informative: Numbers) -> int:
     """About microseconds of NumPy: of each merge, its cells, and what it does to all pairs."""
     del informative
     parts = sides.parts[~sides.frozen]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Cells(NamedTuple):
+class GridCells(NamedTuple):
     """The non-empty cells of a grid, of which a merge leaves fewer.
 
     Attributes:
@@ -97,7 +97,7 @@ def _keys(cells: Any, n: int, skip: int) -> Any:
 
 
 @kernel
-def _grouped(keys: Any, codes: Any, side: int, dims: int) -> Any:
+def _group(keys: Any, codes: Any, side: int, dims: int) -> Any:
     """An order of the cells in which equal keys stand together."""
     if dims > 2:
         return ascend(keys)
@@ -123,7 +123,7 @@ def first_pairs(cells: Any, n: int, side: int, pairs: Any) -> None:
     codes, counts, lf = cells.codes, cells.counts, cells.lf
     ordered, following, together, wide = pairs
     keys = _keys(cells, n, side)
-    order = _grouped(keys, codes, side, codes.shape[1])
+    order = _group(keys, codes, side, codes.shape[1])
     at = zeros(len(following))
     i = 0
     while i < n:
@@ -213,7 +213,7 @@ def own_pairs(
     codes, counts, lf = cells.codes, cells.counts, cells.lf
     ordered, together, wide = pairs.ordered, pairs.together, pairs.wide
     keys = _keys(cells, n, side)
-    order = _grouped(keys, codes, side, codes.shape[1])
+    order = _group(keys, codes, side, codes.shape[1])
     if ordered:
         together[a] = 0.0
         if before >= 0:

@@ -248,7 +248,7 @@ def _put(values: Any, v: int, tally: Any, j: int, sign: int) -> None:
 
 
 @bare
-def _closed(tally: Any, a: int, parts: int) -> int:
+def _close(tally: Any, a: int, parts: int) -> int:
     """Give the place of the empty part ``a`` to the last one; returns how many parts are left."""
     part, total, held = tally.part, tally.total, tally.held
     inside, logs = tally.inside, tally.logs
@@ -337,7 +337,7 @@ def _move(
             _put(values, v, tally, a, -1)
             _put(values, v, tally, target, 1)
             if held[a] == 0:
-                parts = _closed(tally, a, parts)
+                parts = _close(tally, a, parts)
         if before - change <= tolerance:
             break
     return parts, change
@@ -433,7 +433,7 @@ def _anneal(
             _put(values, v, tally, a, -1)
             _put(values, v, tally, b, 1)
             if held[a] == 0:
-                parts = _closed(tally, a, parts)
+                parts = _close(tally, a, parts)
                 asked[a] = -1
     return parts
 

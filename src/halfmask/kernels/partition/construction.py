@@ -26,7 +26,7 @@ from halfmask.kernels.compilation.compiler import (
 )
 from halfmask.kernels.distance import apart, distance, distances_from, plain_distances_from
 from halfmask.kernels.partition import numpy_twins
-from halfmask.kernels.partition.search_tree import nearest_free, ranked, room_for_nearest, take
+from halfmask.kernels.partition.search_tree import nearest_free, room_for_nearest, select_rank, take
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,7 +51,7 @@ class Demands(NamedTuple):
 
 
 @bare
-def satisfied(
+def meets_demands(
     d: Any, order: NDArray[np.int64], begin: int, end: int, counts: NDArray[np.int64]
 ) -> bool:
     """Whether ``order[begin:end]`` is a class that meets all demands; ``counts`` is scratch."""
@@ -169,7 +169,7 @@ def _halve(places: Any, c: int, d: Any, order: Any, begin: int, end: int, room: 
     size = end - begin
     for i in range(size):
         values[i] = places[order[begin + i], c]
-    median = ranked(values, size, size // 2)
+    median = select_rank(values, size, size // 2)
     for attempt in range(2):  # many rows may share the median: it goes left, then right
         limit = median - attempt  # rows up to this place go left
         left, right = 0, 0
@@ -186,7 +186,7 @@ def _halve(places: Any, c: int, d: Any, order: Any, begin: int, end: int, room: 
         # The right side was written from behind: back to the order it came in.
         for i in range((size - left) // 2):
             spare[left + i], spare[size - 1 - i] = spare[size - 1 - i], spare[left + i]
-        if satisfied(d, spare, 0, left, counts) and satisfied(d, spare, left, size, counts):
+        if meets_demands(d, spare, 0, left, counts) and meets_demands(d, spare, left, size, counts):
             for i in range(size):
                 order[begin + i] = spare[i]
             return begin + left

@@ -13,7 +13,7 @@ import numpy as np
 
 from halfmask.kernels.compilation.compiler import bare, constants, integers, kernel, reals, zeros
 from halfmask.kernels.distance import distance
-from halfmask.kernels.partition.construction import satisfied
+from halfmask.kernels.partition.construction import meets_demands
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -148,7 +148,7 @@ def meets(d: Any, s: Any, c: int, without: int, added: int, rows: Any, counts: A
     if added >= 0:
         rows[size] = added
         size += 1
-    return size == 0 or satisfied(d, rows, 0, size, counts)
+    return size == 0 or meets_demands(d, rows, 0, size, counts)
 
 
 @kernel
@@ -351,7 +351,10 @@ def _cut(p: Any, d: Any, room: Any, count: int, one: int, other: int) -> tuple[A
             now = left * wide + right * right_wide[i + 1]
             if now < best - _EPS and (
                 not strict
-                or (satisfied(d, rows, 0, left, counts) and satisfied(d, rows, left, count, counts))
+                or (
+                    meets_demands(d, rows, 0, left, counts)
+                    and meets_demands(d, rows, left, count, counts)
+                )
             ):
                 best, at = now, left
     return best, at

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from halfmask.kernels.compilation.compiler import light
-from halfmask.kernels.partition.construction import satisfied
+from halfmask.kernels.partition.construction import meets_demands
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -234,7 +234,7 @@ def _best_cut(
                 spare[behind] = row
         counts = room.integers[4]
         if strict and not (
-            satisfied(d, spare, 0, at, counts) and satisfied(d, spare, at, n, counts)
+            meets_demands(d, spare, 0, at, counts) and meets_demands(d, spare, at, n, counts)
         ):
             refused[c] = 1
             continue

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from halfmask.kernels.compilation.compiler import bare, kernel, reals, zeros
-from halfmask.kernels.partition.construction import Demands, satisfied
+from halfmask.kernels.partition.construction import Demands, meets_demands
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -67,7 +67,7 @@ class Rules(NamedTuple):
         return Rules(taken, self.bond[some], self.bonds)
 
 
-class Wanted(NamedTuple):
+class ClassSearch(NamedTuple):
     """Which classes are wanted.
 
     Attributes:
@@ -99,7 +99,7 @@ def priced_classes(
     far: NDArray[np.float64],
     rules: Rules,
     prices: NDArray[np.float64],
-    wanted: Wanted,
+    wanted: ClassSearch,
     most: int,
     patience: int,
     deadline: float = np.inf,
@@ -206,7 +206,7 @@ def _classes(d: Any, rules: Any, price: Any, wanted: Any, pause: int, walk: Any,
                     depth >= asked[depth]
                     and left < threshold
                     and (not plain or not _falls_apart(need, members, depth, asked[depth]))
-                    and (plain or _allowed(rules, members, depth, counts, inside))
+                    and (plain or _is_allowed(rules, members, depth, counts, inside))
                 ):
                     walk.lowest[0] = min(walk.lowest[0], left)
                     if found == most:
@@ -248,10 +248,10 @@ def _classes(d: Any, rules: Any, price: Any, wanted: Any, pause: int, walk: Any,
 
 
 @bare
-def _allowed(rules: Any, members: Any, size: int, counts: Any, inside: Any) -> bool:
+def _is_allowed(rules: Any, members: Any, size: int, counts: Any, inside: Any) -> bool:
     """Whether a class meets all demands and parts no bond; ``counts``, ``inside`` are scratch."""
     bond, bonds = rules.bond, rules.bonds
-    if not satisfied(rules.demands, members, 1, size + 1, counts):
+    if not meets_demands(rules.demands, members, 1, size + 1, counts):
         return False
     for i in range(1, size + 1):
         if bond[members[i]] >= 0:

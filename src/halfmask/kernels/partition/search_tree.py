@@ -97,7 +97,7 @@ def _build(
 
 
 @bare
-def ranked(values: Any, size: int, rank: int) -> Any:
+def select_rank(values: Any, size: int, rank: int) -> Any:
     """The value that stands at ``rank`` among the first ``size`` once they are in order."""
     first, last = 0, size - 1
     while first < last:
@@ -129,7 +129,7 @@ def _around_median(places: Any, c: int, order: Any, b: int, e: int, scratch: Any
     for i in range(b, e):
         values[i - b] = places[order[i], c]
         least, following = min(least, values[i - b]), max(following, values[i - b])
-    limit = ranked(values, e - b, (e - b) // 2)
+    limit = select_rank(values, e - b, (e - b) // 2)
     if limit == least:  # the smallest value above it, so that the left side is not empty
         for i in range(e - b):
             if least < values[i] < following:
