@@ -36,8 +36,7 @@ finally:
 COMMANDS = {
     "own demands": (
         ["--personal-k", "--personal-l", "disease"],
-        # k-member is tried too
-        "partition.improvement._fill partition.improvement.absorb partition.label_loss._run",
+        "partition.label_loss._run",
     ),
     "mdav": (["--k", "5", "--ignore-demands", "--method", "mdav"], "partition.label_loss._run"),
 }

@@ -12,7 +12,7 @@ from halfmask.kernels.compilation import compiler
 from halfmask.kernels.compilation.cache import KernelCache
 from halfmask.kernels.compilation.compiler import Sparing, interpret, kernel
 from halfmask.kernels.distance import Points
-from halfmask.kernels.partition import construction
+from halfmask.kernels.partition import construction, improvement
 
 ROUNDS = 30
 
@@ -260,6 +260,36 @@ def test_radii_of_classes():
         sizes = np.array([min(3, int(rows[fits[a:b]].sum())) for a, b in pairwise(starts)])
         given = points, lattice.Fits(sizes, starts, fits, rows, rng.permutation(12), codes)
         same(lattice.radii.plain(*given), lattice.radii.compiled(*given))
+
+
+def test_failing_classes_join_near_ones():
+    rng = np.random.default_rng(9)
+    for _ in range(ROUNDS):
+        n = int(rng.integers(2, 40))
+        points, k = random_points(rng, n), rng.integers(1, 6, n)
+        ids = np.unique(rng.integers(0, n, n), return_inverse=True)[1]
+        found = []
+        for fill, absorb in (
+            (improvement.fill_diameters.plain, improvement.absorb.plain),
+            (improvement.fill_diameters.compiled, improvement.absorb.compiled),
+        ):
+            state = improvement.link_classes(points, k, ids.copy())
+            state.diameter[:] = 0.0
+            fill(points, state)
+            wide = state.diameter.copy()
+            failing = (state.size < state.need) | (np.arange(n) == 0)
+            absorb(points, k, state, failing, np.zeros((0, 0), np.int32))
+            found.append((wide, *state))
+        same(*found)
+
+
+def test_classes_as_lists_by_hand():
+    points = random_points(np.random.default_rng(1), 5)
+    state = improvement.link_classes(points, np.array([2, 1, 4, 1, 3]), np.array([1, 0, 1, 0, 1]))
+    assert state.head.tolist() == [1, 0, -1, -1, -1]
+    assert state.next.tolist() == [2, 3, 4, -1, -1]
+    assert state.size.tolist() == [2, 3, 0, 0, 0]
+    assert state.need.tolist() == [1, 4, 0, 0, 0]
 
 
 def test_classes_around_outer_rows_by_hand():

@@ -229,27 +229,29 @@ def distances_from(p: Any, origin: int, rows: Any, count: int, out: Any) -> None
         out[row] = total
 
 
-def plain_distances_from(p: Any, origin: int, rows: Any, count: int, out: Any) -> None:
-    """What ``distances_from`` writes, by NumPy.
+def plain_distances(p: Any, i: Any, j: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The ``distance`` of one row, or of each of several, to each of ``j``, by NumPy.
 
     The same to the last bit: columns are added in the order in which the kernel adds them.
     """
-    at = rows[:count]
-    total = np.zeros(count)
+    total = np.zeros(len(j))
     for c in range(p.numbers.shape[1]):
-        others = p.numbers[at, c]
-        x = np.abs(p.numbers[origin, c] - others)
+        one, other = p.numbers[i, c], p.numbers[j, c]
+        x = np.abs(one - other)
         lost = np.isnan(x)
         if lost.any():
-            both = np.isnan(others) & np.isnan(p.numbers[origin, c])
-            x = np.where(lost, np.where(both, 0.0, p.spans[c]), x)
+            x = np.where(lost, np.where(np.isnan(other) & np.isnan(one), 0.0, p.spans[c]), x)
         total += x
     for c in range(p.codes.shape[1]):
-        begin = p.offsets[c] + p.codes[origin, c] * p.sizes[c]
-        total += p.table[begin + p.codes[at, c]]
+        total += p.table[p.offsets[c] + p.codes[i, c] * p.sizes[c] + p.codes[j, c]]
     for m in range(p.marks.shape[1]):
-        total += np.where(p.marks[at, m] != p.marks[origin, m], p.steps[m], 0.0)
-    out[at] = total
+        total += np.where(p.marks[j, m] != p.marks[i, m], p.steps[m], 0.0)
+    return total
+
+
+def plain_distances_from(p: Any, origin: int, rows: Any, count: int, out: Any) -> None:
+    """What ``distances_from`` writes."""
+    out[rows[:count]] = plain_distances(p, origin, rows[:count])
 
 
 @kernel

@@ -11,8 +11,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels.compilation.compiler import bare, constants, integers, kernel, reals, zeros
+from halfmask.kernels.compilation.compiler import (
+    Sparing,
+    bare,
+    constants,
+    integers,
+    interpret,
+    kernel,
+    reals,
+    zeros,
+)
 from halfmask.kernels.distance import distance
+from halfmask.kernels.partition import numpy_twins
 from halfmask.kernels.partition.construction import meets_demands
 
 if TYPE_CHECKING:
@@ -45,23 +55,29 @@ def link_classes(p: Any, k: NDArray[np.int64], ids: NDArray[np.int64]) -> Linked
     """The partition that ``ids`` states; every row must have a class."""
     n = len(ids)
     head, after = np.full((2, n), -1, np.int64)
-    size, need, changed = np.zeros((3, n), np.int64)
-    out = LinkedClasses(ids, head, after, size, need, np.zeros(n), changed)
-    _fill(p, k, out)
+    order = np.argsort(ids, kind="stable")
+    head[ids[::-1]] = np.arange(n - 1, -1, -1)  # of equals the last counts: the first row
+    follows = ids[order[1:]] == ids[order[:-1]]
+    after[order[:-1][follows]] = order[1:][follows]
+    need = np.zeros(n, np.int64)
+    np.maximum.at(need, ids, k)
+    size = np.bincount(ids, minlength=n).astype(np.int64)
+    out = LinkedClasses(ids, head, after, size, need, np.zeros(n), np.zeros(n, np.int64))
+    fill_diameters(p, out)
     return out
 
 
 @bare
-def _fill(p: Any, k: Any, s: Any) -> None:
-    n = len(s.ids)
-    for row in range(n - 1, -1, -1):
-        c = s.ids[row]
-        s.next[row] = s.head[c]
-        s.head[c] = row
-        s.size[c] += 1
-        s.need[c] = max(s.need[c], k[row])
-    for c in range(n):
+def _fill_diameters(p: Any, s: Any) -> None:
+    for c in range(len(s.ids)):
         s.diameter[c] = diameter_of(p, s, c, -1)
+
+
+def _pairs(_: Any, s: Any) -> int:
+    return int((s.size * s.size).sum())
+
+
+fill_diameters: Any = Sparing(_fill_diameters, _pairs, 4_000_000, numpy_twins.plain_fill_diameters)
 
 
 @bare
@@ -151,20 +167,47 @@ def meets(d: Any, s: Any, c: int, without: int, added: int, rows: Any, counts: A
     return size == 0 or meets_demands(d, rows, 0, size, counts)
 
 
+@bare
+def reach_others(p: Any, s: Any, a: int, x: int, cross: Any) -> None:
+    """Raise what is known of how far row ``x`` of class ``a`` is from each other class."""
+    for y in range(len(s.ids)):
+        b = s.ids[y]
+        if b != a:
+            cross[b] = max(cross[b], distance(p, x, y))
+
+
+@bare
+def cheapest(s: Any, a: int, cross: Any) -> int:
+    """The class that class ``a`` raises the loss least for; -1 where there is none.
+
+    Those that then hold as many rows as anybody in them demands come first.
+    """
+    best, best_short, best_cost = -1, True, np.inf
+    for b in range(len(cross)):
+        if b == a or cross[b] < 0 or s.size[b] == 0:
+            continue
+        size = s.size[a] + s.size[b]
+        wide = max(cross[b], s.diameter[a], s.diameter[b])
+        cost = size * wide - s.size[a] * s.diameter[a] - s.size[b] * s.diameter[b]
+        short = size < max(s.need[a], s.need[b])
+        if cost < best_cost if short == best_short else best_short:
+            best, best_short, best_cost = b, short, cost
+    return best
+
+
 @kernel
-def absorb(p: Any, k: Any, s: Any, failing: NDArray[np.bool_], near: Any) -> None:
+def _absorb(p: Any, k: Any, s: Any, failing: NDArray[np.bool_], near: Any) -> None:
     """Merge every failing class with the class that this raises the loss least for.
 
-    Classes that then hold as many rows as anybody in them demands come first. Candidates are the
-    classes of ``near`` rows or, where that is empty or knows none, all classes. A class that took
-    another one in this round is not looked at again.
+    Candidates are the classes of ``near`` rows or, where that is empty or knows none, all classes.
+    A class that took another one in this round is not looked at again.
     """
     n = len(k)
     touched, cross = zeros(n), reals(n, 0.0)
     for a in range(n):
         if not failing[a] or touched[a] or s.size[a] == 0:
             continue
-        best, best_short, best_cost = -1, True, np.inf
+        best = -1
         for attempt in range(2):  # classes of near rows; then all
             if attempt == 0 and near.shape[0] == 0:
                 continue
@@ -185,20 +228,9 @@ def absorb(p: Any, k: Any, s: Any, failing: NDArray[np.bool_], near: Any) -> Non
                                         z = s.next[z]
                                     y = s.next[y]
                 else:
-                    for y in range(n):
-                        b = s.ids[y]
-                        if b != a:
-                            cross[b] = max(cross[b], distance(p, x, y))
+                    reach_others(p, s, a, x, cross)
                 x = s.next[x]
-            for b in range(n):
-                if b == a or cross[b] < 0 or s.size[b] == 0:
-                    continue
-                size = s.size[a] + s.size[b]
-                wide = max(cross[b], s.diameter[a], s.diameter[b])
-                cost = size * wide - s.size[a] * s.diameter[a] - s.size[b] * s.diameter[b]
-                short = size < max(s.need[a], s.need[b])
-                if cost < best_cost if short == best_short else best_short:
-                    best, best_short, best_cost = b, short, cost
+            best = cheapest(s, a, cross)
             if best >= 0:
                 break
         if best < 0:
@@ -216,6 +248,24 @@ def absorb(p: Any, k: Any, s: Any, failing: NDArray[np.bool_], near: Any) -> Non
         s.diameter[best] = wide
         s.diameter[a] = 0.0
         touched[best] = 1
+
+
+def _absorbed(_: Any, k: Any, s: Any, failing: Any, near: Any) -> int:
+    """About microseconds of NumPy; where many classes fail it takes too long."""
+    rows = int(s.size[failing].sum())
+    return 10**9 if len(near) else rows * (200 + len(k) // 20)
+
+
+absorb: Any = Sparing(
+    _absorb,
+    _absorbed,
+    1_000_000,
+    interpret(
+        _absorb,
+        reach_others=numpy_twins.plain_reach_others,
+        cheapest=numpy_twins.plain_cheapest,
+    ),
+)
 
 
 POOL = 64  # rows up to which two classes are cut anew

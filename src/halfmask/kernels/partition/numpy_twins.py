@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.kernels.distance import plain_distances_from
+from halfmask.kernels.distance import plain_distances, plain_distances_from
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -88,3 +88,34 @@ def _new_values(d: Any, rows: Any, number: int, variety: Any) -> NDArray[np.bool
             held = np.flatnonzero(d.values[rows, s] >= 0)
             out[held] |= seen[s, d.values[rows[held], s]] != number
     return out
+
+
+def plain_fill_diameters(p: Any, s: Any) -> None:
+    """The largest distance in each class."""
+    order = np.argsort(s.ids, kind="stable")
+    at = np.arange(len(order) - 1)
+    for step in range(1, int(s.size.max(initial=1))):
+        at = at[at + step < len(order)]
+        at = at[s.ids[order[at]] == s.ids[order[at + step]]]
+        one = order[at]
+        np.maximum.at(s.diameter, s.ids[one], plain_distances(p, one, order[at + step]))
+
+
+def plain_reach_others(p: Any, s: Any, a: int, x: int, cross: Any) -> None:
+    """Raise what is known of how far row ``x`` of class ``a`` is from each other class."""
+    others = np.flatnonzero(s.ids != a)
+    np.maximum.at(cross, s.ids[others], plain_distances(p, x, others))
+
+
+def plain_cheapest(s: Any, a: int, cross: Any) -> int:
+    """The class that class ``a`` raises the loss least for; -1 where there is none."""
+    known = (cross >= 0) & (s.size > 0)
+    known[a] = False
+    b = np.flatnonzero(known)
+    if not len(b):
+        return -1
+    size = s.size[a] + s.size[b]
+    wide = np.maximum(np.maximum(cross[b], s.diameter[a]), s.diameter[b])
+    cost = size * wide - s.size[a] * s.diameter[a] - s.size[b] * s.diameter[b]
+    short = size < np.maximum(s.need[a], s.need[b])
+    return int(b[np.lexsort((cost, short))[0]])
