@@ -230,24 +230,28 @@ def cut_by_labels(task: PartitionTask, widths: Widths) -> NDArray[np.int64]:
 def improve_by_labels(
     task: PartitionTask, widths: Widths, ids: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Let near classes be cut anew together while that loses less."""
-    from halfmask.kernels.partition.label_loss import improve_classes, room_for
+    """Let near classes be cut anew together, then rows move between them, while that loses less.
 
-    lists, free = _lists(task, ids)
+    Cuts follow the order of one column; single rows that widen several labels of a large class are
+    what they leave.
+    """
+    from halfmask.kernels.partition.label_loss import improve_classes, move_rows, room_for
+
+    lists, free = _lists(task, widths, ids)
     room = room_for(widths, task.demands)
     near = _neighbors(widths, _near(task))
     piece = max(_PIECE // (1 + len(task.space.columns)), 1)
     left = _WORK // (1 + len(task.space.columns))
-    for sweep in range(1, _SWEEPS + 1):
-        state, gained = np.array([0, free, _TRIED, sweep]), 0.0
-        while state[0] < len(lists.head) and left > 0 and not is_late(task):
-            gained += improve_classes(widths, task.demands, lists, near, state, room, piece)
-            left -= piece
-        free = int(state[1])
-        if left <= 0 or is_late(task):
-            break
-        if gained <= _GAIN * float(lists.size @ np.maximum(lists.width, 0.0)):
-            break
+    # What moves rows counts its sweeps backwards.
+    for improve, last, sign in ((improve_classes, len(lists.head), 1), (move_rows, len(ids), -1)):
+        for sweep in range(1, _SWEEPS + 1):
+            state, gained = np.array([0, free, _TRIED, sign * sweep]), 0.0
+            while state[0] < last and left > 0 and not is_late(task):
+                gained += improve(widths, task.demands, lists, near, state, room, piece)
+                left -= piece
+            free = int(state[1])
+            if gained <= _GAIN * float(lists.size @ np.maximum(lists.width, 0.0)):
+                break
     return np.unique(lists.ids, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
@@ -256,7 +260,7 @@ def is_late(task: PartitionTask) -> bool:
     return task.deadline is not None and time.monotonic() >= task.deadline
 
 
-def _lists(task: PartitionTask, ids: NDArray[np.int64]) -> tuple[ClassLists, int]:
+def _lists(task: PartitionTask, widths: Widths, ids: NDArray[np.int64]) -> tuple[ClassLists, int]:
     """The classes for the kernels, with room for as many as demands allow."""
     from halfmask.kernels.partition.label_loss import ClassLists
 
@@ -276,6 +280,8 @@ def _lists(task: PartitionTask, ids: NDArray[np.int64]) -> tuple[ClassLists, int
         np.bincount(ids, minlength=room).astype(np.int64),
         np.full(room, -1.0),
         np.ones(room, dtype=np.int64),
+        np.zeros((room, 2 * widths.places.shape[1]), dtype=np.int64),
+        np.zeros((room, widths.bits.shape[1]), dtype=np.uint64),
     )
     return lists, room - held
 

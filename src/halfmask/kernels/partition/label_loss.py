@@ -296,6 +296,8 @@ class ClassLists(NamedTuple):
         size: (classes) how many rows it holds.
         width: (classes) how wide its labels are; negative: not known yet.
         changed: (classes) the last sweep that changed it.
+        box: (classes, 2 * columns) its least and largest places, once the width is known.
+        held: (classes, words) the values under its labels, once the width is known.
     """
 
     ids: NDArray[np.int64]
@@ -304,6 +306,8 @@ class ClassLists(NamedTuple):
     size: NDArray[np.int64]
     width: NDArray[np.float64]
     changed: NDArray[np.int64]
+    box: NDArray[np.int64]
+    held: NDArray[np.uint64]
 
 
 @light
@@ -321,10 +325,11 @@ def _settle(s: Any, c: int, rows: Any, begin: int, end: int, sweep: int) -> None
 
 
 @light
-def _loss(w: Any, s: Any, c: int, rows: Any, box: Any, held: Any) -> Any:
+def _loss(w: Any, s: Any, c: int, rows: Any) -> Any:
     """What a class loses, its width brought up to date."""
     if s.width[c] < 0.0:
-        s.width[c] = max(_measure(w, rows, 0, _members(s, c, rows, 0), box, held), 0.0)
+        count = _members(s, c, rows, 0)
+        s.width[c] = max(_measure(w, rows, 0, count, s.box[c], s.held[c]), 0.0)
     return s.size[c] * s.width[c]
 
 
@@ -353,7 +358,7 @@ def _improve_classes(w: Any, d: Any, s: Any, near: Any, state: Any, room: Any, w
     while state[0] < classes and work > 0:
         a = state[0]
         state[0] += 1
-        if s.size[a] == 0 or s.size[a] > _POOL or _loss(w, s, a, rows, box, held) <= _EPS:
+        if s.size[a] == 0 or s.size[a] > _POOL or _loss(w, s, a, rows) <= _EPS:
             continue
         before = _members(s, a, kept, 0)
         for i in range(before):
@@ -364,7 +369,7 @@ def _improve_classes(w: Any, d: Any, s: Any, near: Any, state: Any, room: Any, w
                 seen[b] = a
                 if s.changed[a] < sweep - 1 and s.changed[b] < sweep - 1:
                     continue
-                loss = _loss(w, s, a, rows, box, held) + _loss(w, s, b, rows, box, held)
+                loss = _loss(w, s, a, rows) + _loss(w, s, b, rows)
                 size = _members(s, b, rows, _members(s, a, rows, 0))
                 work -= size
                 # Cut all rows of both anew, as far as that goes.
@@ -399,18 +404,83 @@ def _improve_classes(w: Any, d: Any, s: Any, near: Any, state: Any, room: Any, w
 
 
 @light
+def _move_rows(w: Any, d: Any, s: Any, near: Any, state: Any, room: Any, work: int) -> float:
+    m, strict = w.places.shape[1], d.values.shape[1] > 0
+    rows, kept, seen = room.integers[6], room.integers[7], room.integers[10]
+    box, held = room.integers[11, : 2 * m], room.words[2]
+    for c in range(len(s.head)):
+        seen[c] = -1
+    gained = 0.0
+    while state[0] < len(s.ids) and work > 0:
+        row = state[0]
+        state[0] += 1
+        a = s.ids[row]
+        if s.size[a] == 1 or s.size[a] > _POOL or _loss(w, s, a, rows) <= _EPS:
+            continue
+        work -= s.size[a]
+        count, highest, x = 0, 0, s.head[a]
+        while x >= 0:
+            if x != row:
+                kept[count] = x
+                count += 1
+                highest = max(highest, d.k[x])
+            x = s.next[x]
+        if count < highest:
+            continue
+        left = max(_measure(w, kept, 0, count, box, held), 0.0)
+        saved = _loss(w, s, a, rows) - count * left
+        best, least, free = -1, saved - _EPS, not strict
+        for j in range(near.shape[1]):
+            b = s.ids[near[row, j]] if near[row, j] >= 0 else a
+            if b == a or seen[b] == row or s.size[b] + 1 < d.k[row]:
+                continue
+            seen[b] = row
+            work -= 1
+            cost = -_loss(w, s, b, rows)
+            for i in range(2 * m):
+                box[i] = s.box[b, i]
+            for i in range(len(held)):
+                held[i] = s.held[b, i]
+            _add(w.places, w.bits, row, box, held)
+            cost += (s.size[b] + 1) * max(_width(w, box, held), 0.0)
+            if cost >= least:
+                continue
+            if strict:
+                free = free or meets_demands(d, kept, 0, count, room.integers[4])
+                if not free:
+                    break
+                size = _members(s, b, rows, 0)
+                rows[size] = row
+                if not meets_demands(d, rows, 0, size + 1, room.integers[4]):
+                    continue
+            best, least = b, cost
+        if best < 0:
+            continue
+        gained += saved - least
+        size = _members(s, best, rows, 0)
+        rows[size] = row
+        _settle(s, a, kept, 0, count, -state[3])
+        _settle(s, best, rows, 0, size + 1, -state[3])
+    return gained
+
+
+@light
 def _run(
     w: Any, d: Any, s: Any, near: Any, parts: Parts, state: Any, room: Any, work: int
 ) -> float:
-    """Both kernels in one: whoever improves classes cut them before, often, with the same parts."""
+    """All kernels in one: whoever improves classes cut them before, often, with the same parts."""
     if state[3] == 0:
         _cut_classes(w, d, parts, state, room, work)
         return 0.0
+    if state[3] < 0:
+        return _move_rows(w, d, s, near, state, room, work)
     return _improve_classes(w, d, s, near, state, room, work)
 
 
 _NONE, _NOTHING = np.zeros(0, np.int64), np.zeros((0, 2), np.int64)
-_NO_CLASSES = ClassLists(_NONE, _NONE, _NONE, _NONE, np.zeros(0), _NONE)
+_NO_CLASSES = ClassLists(
+    _NONE, _NONE, _NONE, _NONE, np.zeros(0), _NONE, _NOTHING, np.zeros((0, 0), np.uint64)
+)
 _NO_PARTS = Parts(_NONE, _NOTHING, _NONE)
 _NOBODY = np.zeros((0, 0), np.int32)
 
@@ -439,5 +509,22 @@ def improve_classes(
 
     ``state`` is (the next class, unused classes, columns that are tried, the sweep, from 1). Stops
     when ``work`` rows were looked at. Gives what was gained.
+    """
+    return float(_run(w, d, s, near, _NO_PARTS, state, room, work))
+
+
+def move_rows(
+    w: Widths,
+    d: Any,
+    s: ClassLists,
+    near: NDArray[np.int32],
+    state: NDArray[np.int64],
+    room: Room,
+    work: int,
+) -> float:
+    """Let each row move to the class near it where both classes together lose least.
+
+    ``state`` is (the next row, 0, 0, the sweep, from -1 down). Stops when ``work`` rows were looked
+    at. Gives what was gained.
     """
     return float(_run(w, d, s, near, _NO_PARTS, state, room, work))
