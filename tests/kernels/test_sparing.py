@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from halfmask.kernels import grouping, lattice
+from halfmask.kernels import distance, grouping, lattice
 from halfmask.kernels.compilation import compiler
 from halfmask.kernels.compilation.cache import KernelCache
 from halfmask.kernels.compilation.compiler import Sparing, interpret, kernel
@@ -269,17 +269,14 @@ def test_failing_classes_join_near_ones():
         points, k = random_points(rng, n), rng.integers(1, 6, n)
         ids = np.unique(rng.integers(0, n, n), return_inverse=True)[1]
         found = []
-        for fill, absorb in (
-            (improvement.fill_diameters.plain, improvement.absorb.plain),
-            (improvement.fill_diameters.compiled, improvement.absorb.compiled),
-        ):
+        for absorb in (improvement.absorb.plain, improvement.absorb.compiled):
             state = improvement.link_classes(points, k, ids.copy())
-            state.diameter[:] = 0.0
-            fill(points, state)
-            wide = state.diameter.copy()
             failing = (state.size < state.need) | (np.arange(n) == 0)
             absorb(points, k, state, failing, np.zeros((0, 0), np.int32))
-            found.append((wide, *state))
+            found.append(state)
+        order, ends = np.argsort(ids), np.append(0, np.cumsum(np.bincount(ids, minlength=n)))
+        given = points, order, ends
+        same([distance.diameters.plain(*given)], [distance.diameters.compiled(*given)])
         same(*found)
 
 
@@ -290,6 +287,10 @@ def test_classes_as_lists_by_hand():
     assert state.next.tolist() == [2, 3, 4, -1, -1]
     assert state.size.tolist() == [2, 3, 0, 0, 0]
     assert state.need.tolist() == [1, 4, 0, 0, 0]
+    far = distance.matrix(points, np.arange(5))
+    assert state.diameter.tolist() == [far[1, 3], max(far[0, 2], far[0, 4], far[2, 4]), 0, 0, 0]
+    assert far.tolist() == far.T.tolist()
+    assert far[1, 3] == distance.distance(points, 1, 3)
 
 
 def test_classes_around_outer_rows_by_hand():

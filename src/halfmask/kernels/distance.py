@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from halfmask.kernels.compilation.compiler import (
+    Sparing,
     ascend,
     bare,
     integer_rows,
@@ -254,20 +255,14 @@ def plain_distances_from(p: Any, origin: int, rows: Any, count: int, out: Any) -
     out[rows[:count]] = plain_distances(p, origin, rows[:count])
 
 
-@kernel
-def matrix(p: Any, rows: NDArray[np.int64]) -> Any:
+def matrix(p: Any, rows: NDArray[np.int64]) -> NDArray[np.float64]:
     """All distances between a few rows."""
     n = len(rows)
-    out = real_rows(n, n, 0.0)
-    for i in range(n):
-        for j in range(i):
-            out[i, j] = out[j, i] = distance(p, rows[i], rows[j])
-    return out
+    return np.array([plain_distances(p, row, rows) for row in rows]).reshape(n, n)
 
 
 @kernel
-def diameters(p: Any, order: NDArray[np.int64], starts: NDArray[np.int64]) -> Any:
-    """The largest distance inside each class; class c is ``order[starts[c]:starts[c + 1]]``."""
+def _diameters(p: Any, order: NDArray[np.int64], starts: NDArray[np.int64]) -> Any:
     out = reals(len(starts) - 1, 0.0)
     for c in range(len(out)):
         widest = 0.0
@@ -276,6 +271,28 @@ def diameters(p: Any, order: NDArray[np.int64], starts: NDArray[np.int64]) -> An
                 widest = max(widest, distance(p, order[a], order[b]))
         out[c] = widest
     return out
+
+
+def _plain_diameters(
+    p: Any, order: NDArray[np.int64], starts: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """The same by NumPy: each row with the next one of its class, with the one behind it ..."""
+    sizes = np.diff(starts)
+    out, of = np.zeros(len(sizes)), np.repeat(np.arange(len(sizes)), sizes)
+    at = np.arange(len(order))
+    for step in range(1, int(sizes.max(initial=0))):
+        at = at[at + step < len(order)]
+        at = at[of[at] == of[at + step]]
+        np.maximum.at(out, of[at], plain_distances(p, order[at], order[at + step]))
+    return out
+
+
+def _pairs(_: Any, __: Any, starts: NDArray[np.int64]) -> int:
+    return int((np.diff(starts) ** 2).sum())
+
+
+# The largest distance inside each class; class c is order[starts[c]:starts[c + 1]].
+diameters: Any = Sparing(_diameters, _pairs, 4_000_000, _plain_diameters)
 
 
 @kernel

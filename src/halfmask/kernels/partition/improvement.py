@@ -21,7 +21,7 @@ from halfmask.kernels.compilation.compiler import (
     reals,
     zeros,
 )
-from halfmask.kernels.distance import distance
+from halfmask.kernels.distance import diameters, distance
 from halfmask.kernels.partition import numpy_twins
 from halfmask.kernels.partition.construction import meets_demands
 
@@ -62,22 +62,8 @@ def link_classes(p: Any, k: NDArray[np.int64], ids: NDArray[np.int64]) -> Linked
     need = np.zeros(n, np.int64)
     np.maximum.at(need, ids, k)
     size = np.bincount(ids, minlength=n).astype(np.int64)
-    out = LinkedClasses(ids, head, after, size, need, np.zeros(n), np.zeros(n, np.int64))
-    fill_diameters(p, out)
-    return out
-
-
-@bare
-def _fill_diameters(p: Any, s: Any) -> None:
-    for c in range(len(s.ids)):
-        s.diameter[c] = diameter_of(p, s, c, -1)
-
-
-def _pairs(_: Any, s: Any) -> int:
-    return int((s.size * s.size).sum())
-
-
-fill_diameters: Any = Sparing(_fill_diameters, _pairs, 4_000_000, numpy_twins.plain_fill_diameters)
+    wide = diameters(p, order, np.append(0, np.cumsum(size)))
+    return LinkedClasses(ids, head, after, size, need, wide, np.zeros(n, np.int64))
 
 
 @bare

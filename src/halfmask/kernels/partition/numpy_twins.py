@@ -90,17 +90,6 @@ def _new_values(d: Any, rows: Any, number: int, variety: Any) -> NDArray[np.bool
     return out
 
 
-def plain_fill_diameters(p: Any, s: Any) -> None:
-    """The largest distance in each class."""
-    order = np.argsort(s.ids, kind="stable")
-    at = np.arange(len(order) - 1)
-    for step in range(1, int(s.size.max(initial=1))):
-        at = at[at + step < len(order)]
-        at = at[s.ids[order[at]] == s.ids[order[at + step]]]
-        one = order[at]
-        np.maximum.at(s.diameter, s.ids[one], plain_distances(p, one, order[at + step]))
-
-
 def plain_reach_others(p: Any, s: Any, a: int, x: int, cross: Any) -> None:
     """Raise what is known of how far row ``x`` of class ``a`` is from each other class."""
     others = np.flatnonzero(s.ids != a)
