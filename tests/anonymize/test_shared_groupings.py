@@ -11,7 +11,7 @@ import pytest
 import halfmask as hm
 from halfmask.anonymize import optimal
 from halfmask.anonymize.groupings import Groupings, SharedGroupings
-from halfmask.anonymize.optimal import LatticeBounds
+from halfmask.anonymize.node_bounds import LatticeBounds
 from halfmask.anonymize.problem import RecodingProblem
 from halfmask.metrics.cost import METRICS
 from halfmask.models.requirements import statistics

@@ -1,10 +1,4 @@
-"""What is known of every node of a lattice that fits into memory.
-
-Nodes are ruled out, or bounded from below by the rows that a coarser node had to suppress. Both
-stay true where promises only become stronger and no more rows may be suppressed, so that a later
-search under such a setting goes on from here.
-
-The best solution of a search so far, and the greedy descent that finds a first one.
+"""The best solution of a search so far, and the greedy descent that finds a first one.
 
 Best-first search of lattices that are too large to list.
 
@@ -26,144 +20,23 @@ from __future__ import annotations
 import heapq
 import math
 import time
-from dataclasses import dataclass, replace
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from halfmask.anonymize.problem import TOLERANCE, NodeOutcome, Solution
+from halfmask.anonymize.node_bounds import LatticeBounds
+from halfmask.anonymize.problem import TOLERANCE, NodeBounds, NodeOutcome, Solution
 from halfmask.metrics.cost import CellMetric
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from halfmask.anonymize.problem import NodeOutcome, RecodingProblem
-    from halfmask.kernels.lattice import LatticeFacts
-
-
-class LatticeBounds:
-    """Lower bounds of what each combination of levels costs; a node is its mixed-radix number."""
-
-    def __init__(self, problem: RecodingProblem) -> None:
-        from halfmask.kernels import lattice
-
-        self._kernels: Any = lattice
-        self.heights = problem.heights
-        self._costs = (problem.scores, problem.weights, problem.geometric)
-        floor = np.asarray(lattice.bounds(self.heights, *self._costs))
-        self._floor = np.maximum(floor, problem.least)
-        self._state = np.zeros(len(floor), dtype=np.int8)
-        self._source = np.full(len(floor), -1, dtype=np.int32)
-        self._penalties = np.zeros((64, len(self.heights)))
-        self._known = 0
-
-    def dearest_first(self, limit: float) -> NDArray[np.int64]:
-        """Nodes that may be worth a look; whatever lies above a node comes before it."""
-        nodes = np.flatnonzero(self._floor <= limit)
-        return np.asarray(nodes[np.lexsort((-self._sums(nodes), -self._floor[nodes]))])
-
-    def outward(
-        self, levels: Sequence[int], spreads: NDArray[np.float64], columns: Sequence[int]
-    ) -> NDArray[np.int64]:
-        """All nodes, those first whose columns divide the rows about as far as ``levels``.
-
-        Of nodes that do so alike, those stand together that are alike in the first of ``columns``:
-        what is known of these is used again before it is forgotten.
-        """
-        total, rest = np.zeros(len(self._state)), np.arange(len(self._state))
-        picked = {}
-        for c, height in enumerate(self.heights.tolist()):
-            picked[c] = rest % (height + 1)
-            total += spreads[c, picked[c]] - spreads[c, levels[c]]
-            rest //= height + 1
-        path = np.zeros_like(rest)
-        for c in columns:
-            path = path * (self.heights[c] + 1) + picked[c]
-        return np.asarray(np.lexsort((path, np.abs(total) // _ALIKE)))
-
-    def _sums(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The sum of the levels of each node."""
-        total = np.zeros(len(nodes), dtype=np.int64)
-        rest = nodes.copy()
-        for height in self.heights.tolist():
-            total += rest % (height + 1)
-            rest //= height + 1
-        return total
-
-    def advance(self, order: NDArray[np.int64], position: int, limit: float) -> int:
-        """The next position in ``order`` that must be evaluated, or ``len(order)``."""
-        return int(self._kernels.advance(order, position, self._facts, limit))
-
-    def lowest(self, order: NDArray[np.int64], position: int) -> float:
-        """The smallest bound among the nodes from ``position`` on."""
-        return float(self._kernels.lowest(order, position, self._facts))
-
-    def rule_out(self, levels: Sequence[int]) -> None:
-        """Nothing at or below ``levels`` is feasible."""
-        self._kernels.rule_out(self._state, self.heights, None, levels)
-
-    @property
-    def ruled_out(self) -> NDArray[np.uint8]:
-        """One bit per node: whether it is ruled out."""
-        return np.packbits(self._state)
-
-    def rule_out_too(self, ruled_out: NDArray[np.uint8]) -> None:
-        """Take over what another search under weaker promises has ruled out."""
-        self._state |= np.unpackbits(ruled_out, count=len(self._state)).view(np.int8)
-
-    def raise_by(self, node: int, penalty: NDArray[np.float64]) -> None:
-        """What ``node`` and everything below it pays at least, per column."""
-        if self._known == len(self._penalties):
-            self._penalties = np.concatenate([self._penalties, np.zeros_like(self._penalties)])
-        self._penalties[self._known] = penalty
-        self._source[node] = self._known
-        self._known += 1
-
-    def marks(self) -> DearMarks:
-        """Marks for one search, which begin with what is ruled out."""
-        return DearMarks(self._kernels, self.heights, self._state.copy())
-
-    def levels(self, node: int) -> tuple[int, ...]:
-        """The level of each column."""
-        out = []
-        for height in self.heights.tolist():
-            node, level = divmod(node, height + 1)
-            out.append(level)
-        return tuple(out)
-
-    @property
-    def _facts(self) -> LatticeFacts:
-        known = (self._state, self._source, self._penalties)
-        from halfmask.kernels.lattice import LatticeFacts
-
-        return LatticeFacts(self._floor, self.heights, *self._costs, *known)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class DearMarks:
-    """Nodes that one search need not look at: not feasible, or dearer than its best solution."""
-
-    _kernels: Any
-    _heights: NDArray[np.int64]
-    _state: NDArray[np.int8]
-
-    def close(self, outcome: NodeOutcome, limit: float, before: float | None = None) -> None:
-        """Mark what ``outcome`` shows to be worth no look where more than ``limit`` is too much.
-
-        ``before``: the limit with which it was looked at already.
-        """
-        known = np.inf if before is None else before
-        if (outcome.hopeless and before is None) or limit < outcome.finer <= known:
-            self._kernels.rule_out(self._state, self._heights, None, outcome.levels)
-        if limit < outcome.coarser <= known:
-            self._kernels.rule_out(self._state, self._heights, outcome.levels, None)
-
-    def advance(self, order: NDArray[np.int64], position: int) -> int:
-        """The next position in ``order`` that must be evaluated, or ``len(order)``."""
-        return int(self._kernels.next_open(order, position, self._state))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -191,7 +64,8 @@ class Incumbent:
         self.best: NodeOutcome | None = None
         self.closest = first
         self.feasible: set[tuple[int, ...]] = set()
-        self.seen: list[NodeOutcome] = []  # with what bounds others, without their classes
+        # What bounds others, without classes; None: the search keeps it itself.
+        self.seen: list[NodeBounds] | None = []
         self.see(first)
 
     @property
@@ -201,8 +75,8 @@ class Incumbent:
 
     def see(self, outcome: NodeOutcome) -> None:
         """Take note of an outcome."""
-        if outcome.coarser:
-            self.seen.append(replace(outcome, classes=self.closest.classes, kept=_NONE))
+        if self.seen is not None:
+            self.seen.append(outcome.bounds)
         if outcome.feasible:
             self.feasible.add(outcome.levels)
             if self.best is None or outcome.rank < self.best.rank:
@@ -348,8 +222,6 @@ class _Waiting:
         return max(bound, problem.least)
 
 
-_NONE = np.zeros(0, dtype=bool)
-_ALIKE = 0.4  # nats that nodes may divide rows farther than others and be looked at with them
 ENUMERABLE = 5_000_000  # lattices up to this many nodes are listed in memory
 PATIENCE = 60.0  # seconds given to a larger lattice where no time limit is stated
 
@@ -416,57 +288,174 @@ def scan(
     """Search a lattice that fits into memory."""
     known = LatticeBounds(problem) if bounds is None else bounds
     incumbent = begin(problem, starts, deadline)
-    if not isinstance(problem.metric, CellMetric):
-        return _scan_classes(problem, known, incumbent, deadline)
-    order = known.dearest_first(incumbent.limit)
+    kind = _CellWalk if isinstance(problem.metric, CellMetric) else _ClassWalk
+    walk: _Walk = kind(problem, known, incumbent, deadline)
+    first = problem.heights.tolist() if incumbent.best is None else incumbent.best.levels
+    walk.sidestep()
+    order = walk.order(first)
     position = 0
     while True:
-        position = known.advance(order, position, incumbent.limit)
+        position = walk.advance(order, position)
         if position == len(order):
             return incumbent.found(problem)
-        if deadline is not None and time.monotonic() > deadline:
-            return incumbent.found(problem, known.lowest(order, position))
-        node = int(order[position])
-        outcome = problem.evaluate(known.levels(node))
-        incumbent.see(outcome)
-        if outcome.hopeless:
-            known.rule_out(_climb(problem, outcome, incumbent, deadline).levels)
-        elif outcome.penalty is not None:
-            known.raise_by(node, outcome.penalty)
+        if walk.late:
+            return incumbent.found(problem, walk.lowest(order, position))
+        best = incumbent.best
+        walk.look(known.levels(int(order[position])))
+        if incumbent.best is not best:
+            walk.sidestep()
         position += 1
 
 
-def _scan_classes(
-    problem: RecodingProblem, known: LatticeBounds, incumbent: Incumbent, deadline: float | None
-) -> SearchOutcome:
-    """Search with a metric of whole classes, about the height of the first solution first.
+class _Walk(ABC):
+    """One search of a lattice that fits into memory: what was looked at and what still must be."""
+
+    def __init__(
+        self,
+        problem: RecodingProblem,
+        known: LatticeBounds,
+        incumbent: Incumbent,
+        deadline: float | None,
+    ) -> None:
+        self.problem, self.known, self.incumbent = problem, known, incumbent
+        self._deadline = deadline
+        self._looked: set[tuple[int, ...]] = set()
+
+    @property
+    def late(self) -> bool:
+        """Whether time is up."""
+        return self._deadline is not None and time.monotonic() > self._deadline
+
+    def look(self, levels: tuple[int, ...]) -> None:
+        """Evaluate a node and take note of what it tells of others."""
+        self._looked.add(levels)
+        outcome = self.problem.evaluate(levels)
+        self.incumbent.see(outcome)
+        if outcome.hopeless:
+            outcome = _climb(self.problem, outcome, self.incumbent, self._deadline)
+        self._learn(outcome)
+
+    def sidestep(self) -> None:
+        """Go on from the best solution: finer in one column, perhaps coarser in another.
+
+        A descent ends where each column is as fine as it can be alone. What lies beside often is
+        better, and the better the best solution is, the less must be looked at. Without
+        suppression hardly anything there is feasible.
+        """
+        if not self.problem.limit:
+            return
+        best = None
+        while self.incumbent.best is not best and self.incumbent.best is not None:
+            best = self.incumbent.best
+            for levels in _beside(best.levels, self.problem.heights):
+                if self.late or self.incumbent.best is not best:
+                    break
+                if levels not in self._looked and self._worth(levels):
+                    self.look(levels)
+
+    @abstractmethod
+    def _learn(self, outcome: NodeOutcome) -> None:
+        """Take note of what ``outcome`` tells of other nodes."""
+
+    @abstractmethod
+    def _worth(self, levels: tuple[int, ...]) -> bool:
+        """Whether a node may be as good as the best, as far as is known."""
+
+    @abstractmethod
+    def order(self, first: Sequence[int]) -> NDArray[np.int64]:
+        """The nodes as they are looked at, where ``first`` were the levels of a good one."""
+
+    @abstractmethod
+    def advance(self, order: NDArray[np.int64], position: int) -> int:
+        """The next position in ``order`` that must be looked at, or ``len(order)``."""
+
+    @abstractmethod
+    def lowest(self, order: NDArray[np.int64], position: int) -> float:
+        """What the nodes from ``position`` on cost at least."""
+
+
+class _CellWalk(_Walk):
+    """The walk with a metric of cells: from the dearest node that may be best downwards."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        for bounds in self.incumbent.seen or ():
+            self.known.learn(bounds)
+        self.incumbent.seen = None
+
+    def _learn(self, outcome: NodeOutcome) -> None:
+        self.known.learn(outcome)
+
+    def _worth(self, levels: tuple[int, ...]) -> bool:
+        one = np.array([self.known.node(levels)])
+        return self.known.advance(one, 0, self.incumbent.limit) == 0
+
+    def order(self, first: Sequence[int]) -> NDArray[np.int64]:  # noqa: ARG002 - the other asks
+        """Whatever lies above a node comes before it."""
+        return self.known.dearest_first(self.incumbent.limit)
+
+    def advance(self, order: NDArray[np.int64], position: int) -> int:
+        """The next position that must be looked at: nothing is looked at twice."""
+        position = self.known.advance(order, position, self.incumbent.limit)
+        while position < len(order) and self.known.levels(int(order[position])) in self._looked:
+            position = self.known.advance(order, position + 1, self.incumbent.limit)
+        return position
+
+    def lowest(self, order: NDArray[np.int64], position: int) -> float:
+        """What the nodes from ``position`` on cost at least."""
+        return self.known.lowest(order, position)
+
+
+class _ClassWalk(_Walk):
+    """The walk with a metric of whole classes, about the height of the first solution first.
 
     What a node costs with nothing suppressed is the least that anything coarser costs; the rows
     that it must lose are lost to anything finer.
     """
-    marks, limit = known.marks(), incumbent.limit
-    for outcome in incumbent.seen:
-        marks.close(outcome, limit)
-    first = problem.heights.tolist() if incumbent.best is None else incumbent.best.levels
-    order = known.outward(first, problem.spreads(), problem.groupings.order)
-    position = 0
-    while True:
-        position = marks.advance(order, position)
-        if position == len(order):
-            return incumbent.found(problem)
-        if deadline is not None and time.monotonic() > deadline:
-            return incumbent.found(problem, problem.least)
-        outcome = problem.evaluate(known.levels(int(order[position])))
-        incumbent.see(outcome)
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._marks, self._limit = self.known.marks(), self.incumbent.limit
+        for bounds in self.incumbent.seen or ():
+            self._marks.close(bounds, self._limit)
+
+    def _learn(self, outcome: NodeOutcome) -> None:
+        marks, limit = self._marks, self.incumbent.limit
         if outcome.hopeless:
-            outcome = _climb(problem, outcome, incumbent, deadline)
-            known.rule_out(outcome.levels)
-        marks.close(outcome, incumbent.limit)
-        if incumbent.limit < limit:
-            for earlier in incumbent.seen:
-                marks.close(earlier, incumbent.limit, limit)
-            limit = incumbent.limit
-        position += 1
+            self.known.rule_out(outcome.levels)
+        marks.close(outcome, limit)
+        if limit < self._limit:
+            for earlier in self.incumbent.seen or ():
+                marks.close(earlier, limit, self._limit)
+            self._limit = limit
+
+    def look(self, levels: tuple[int, ...]) -> None:
+        """Evaluate a node, once."""
+        self._marks.mark(self.known.node(levels))
+        super().look(levels)
+
+    def _worth(self, levels: tuple[int, ...]) -> bool:
+        return self._marks.worth(self.known.node(levels))
+
+    def order(self, first: Sequence[int]) -> NDArray[np.int64]:
+        """Outwards from ``first``."""
+        return self.known.outward(first, self.problem.spreads(), self.problem.groupings.order)
+
+    def advance(self, order: NDArray[np.int64], position: int) -> int:
+        """The next position that is not marked, or ``len(order)``."""
+        return self._marks.advance(order, position)
+
+    def lowest(self, order: NDArray[np.int64], position: int) -> float:  # noqa: ARG002 - as above
+        """What every node costs at least."""
+        return self.problem.least
+
+
+def _beside(levels: tuple[int, ...], heights: NDArray[np.int64]) -> Iterator[tuple[int, ...]]:
+    """What is finer in one column, then what is coarser in another one too."""
+    finer = finer_neighbors(levels)
+    yield from finer
+    for one in finer:
+        yield from coarser_neighbors(one, heights)
 
 
 def _climb(

@@ -16,7 +16,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
@@ -38,6 +38,16 @@ if TYPE_CHECKING:
 
 
 TOLERANCE = 1e-12  # values closer than this are ties
+
+
+class NodeBounds(NamedTuple):
+    """What one combination of levels tells of others: see ``NodeOutcome``."""
+
+    levels: tuple[int, ...]
+    hopeless: bool
+    penalty: NDArray[np.float64] | None
+    finer: float
+    coarser: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,6 +77,11 @@ class NodeOutcome:
     classes: Classes
     finer: float = 0.0
     coarser: float = 0.0
+
+    @property
+    def bounds(self) -> NodeBounds:
+        """What it tells of other combinations."""
+        return NodeBounds(self.levels, self.hopeless, self.penalty, self.finer, self.coarser)
 
     @property
     def rank(self) -> tuple[float, int, int, tuple[int, ...]]:
@@ -214,7 +229,7 @@ class RecodingProblem:
         self.tuple_rows = tuples.rows[tuples.rows > 0]
         self._everything = float(sum(np.log(h.size) for h in self.hierarchies))
         self._reads_labels = getattr(self.metric, "reads_labels", True)
-        # What merging classes costs at least, where the metric can tell.
+        # What merging classes costs at least, no less than they do; where the metric can tell.
         self._merged = getattr(self.metric, "merged", None)
         # No merging and no suppressed row makes a metric of whole classes smaller than this.
         self.least = 0.0
@@ -258,9 +273,12 @@ class RecodingProblem:
             return NodeOutcome(*outcome)
         # Whatever is merged or suppressed from here on costs no less than these classes do.
         metric = cast("ClassMetric", self.metric)
-        coarser = value if not suppressed else metric.value(self._grouping(levels, classes))
-        if self._merged is not None:
-            coarser = max(coarser, self._merged(self._present(classes), self._needed, self.rows))
+        if feasible and not suppressed:
+            coarser = value
+        elif self._merged is not None:
+            coarser = self._merged(self._present(classes), self._needed, self.rows)
+        else:
+            coarser = metric.value(self._grouping(levels, classes))
         return NodeOutcome(*outcome, metric.least(lost, self.rows), coarser)
 
     @property

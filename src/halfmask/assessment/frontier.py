@@ -15,7 +15,7 @@ import numpy as np
 from halfmask.anonymize import local, optimal
 from halfmask.anonymize.auto import AUTO
 from halfmask.anonymize.groupings import SharedGroupings
-from halfmask.anonymize.optimal import LatticeBounds
+from halfmask.anonymize.node_bounds import LatticeBounds
 from halfmask.anonymize.partition.run import DIVISIONS, Settings, divide_rows
 from halfmask.anonymize.problem import RecodingProblem
 from halfmask.anonymize.run import PERTURBING, anonymize

@@ -52,7 +52,22 @@ class LikenessBounds(NamedTuple):
 
 
 CLOSE = 2.0**-45  # floats decide what differs by more than this; their error is far below
-ROUNDS = 16  # of the bound below, which rises: any of them is a bound
+STEPS = 8  # towards the bound below, from below: any of them is a bound
+TINY = 1e-12
+SLACK = 1e-9  # far above what rounding adds up to: a bound of lost rows is never too high
+WORTH = 0.05  # by what share a turn must have raised the bound for another one
+
+
+class Frequencies(NamedTuple):
+    """How frequent a value may be in a class: at most ``factor`` times its share p of all rows.
+
+    Attributes:
+        factor: what the share may be multiplied by.
+        capped: and at most p (1 - ln p).
+    """
+
+    factor: float
+    capped: bool
 
 
 @kernel
@@ -182,40 +197,69 @@ def stay_likely(found: Any, totals: NDArray[np.int64], kept: NDArray[np.bool_], 
 
 
 @kernel
-def surplus(found: Any, most: NDArray[np.float64], least: NDArray[np.float64]) -> Any:
-    """Per class, how many rows must go until each value has a share from ``least`` to ``most``.
+def surplus(
+    found: Any,
+    totals: NDArray[np.int64],
+    least: NDArray[np.float64],
+    remaining: int,
+    asked: Any,
+    turns: int,
+) -> Any:
+    """Per class, how many rows must go until each value keeps to its shares.
 
-    A lower bound, if parts of the class are looked at each; see ``halfmask.models.likeness``.
+    ``asked`` are frequencies. A lower bound, if parts of the class are looked at each; see
+    ``halfmask.models.likeness``. What must go of a value makes its share of what remains smaller,
+    and so more must go: that is looked at in so many ``turns``, while they are worth it.
     """
     starts, values, counts = found.starts, found.values, found.counts
-    needed = 0
+    needed = everything = all_lost = 0
     for v in range(len(least)):
         needed += 1 if least[v] > 0 else 0
-    out = zeros(len(starts) - 1)
+        everything += totals[v]
+    out, rows = zeros(len(starts) - 1), zeros(len(starts) - 1)
     for i in range(len(out)):
-        n = held = 0
+        held = 0
         for e in range(starts[i], starts[i + 1]):
-            n += counts[e]
+            rows[i] += counts[e]
             held += 1 if least[values[e]] > 0 else 0
-        if held < needed:
-            out[i] = n
-            continue
-        lost = 0.0
-        for e in range(starts[i], starts[i + 1]):
-            high, low = most[values[e]], least[values[e]]
-            # x rows of this value go: (c - x) / (n - x) <= high; x of others: c / (n - x) >= low.
-            if high < 1:
-                lost = max(lost, (counts[e] - high * n) / (1 - high))
-            if low > 0:
-                lost = max(lost, n - counts[e] / low)
-        before = -1.0
-        for _ in range(ROUNDS):
-            if lost - before < 0.01:
-                break
-            before = lost  # with so many gone, what all values are too many adds up to more
-            total = 0.0
-            for e in range(starts[i], starts[i + 1]):
-                total += max(counts[e] - most[values[e]] * (n - before), 0.0)
-            lost = max(before, total)
-        out[i] = min(np.int64(np.ceil(lost)), n)
+        out[i] = rows[i] if held < needed else 0
+    gone, most = reals(len(totals), 0.0), reals(len(totals), 0.0)
+    for _ in range(turns):
+        for v in range(len(totals)):
+            share = min((totals[v] - gone[v] * (1.0 - SLACK)) / remaining, 1.0)
+            most[v] = share * asked.factor
+            if asked.capped and share > 0:
+                most[v] = min(most[v], share * (1.0 - np.log(share)))
+            most[v] = min(most[v] * (1.0 + SLACK), 1.0)
+            gone[v] = 0.0
+        before = all_lost
+        all_lost = 0
+        for i in range(len(out)):
+            first, end, n = starts[i], starts[i + 1], rows[i]
+            lost = float(out[i])
+            if needed:
+                for e in range(first, end):
+                    low = least[values[e]]
+                    if low > 0:  # x rows of other values go: c / (n - x) >= low
+                        lost = max(lost, n - counts[e] / low)
+            # What all values are too many adds up; with so many gone it is more. Newton's steps
+            # from below never pass the least number of rows that is enough: the sum is convex.
+            for _ in range(STEPS):
+                left, total, slope = n - lost, 0.0, 0.0
+                for e in range(first, end):
+                    excess = counts[e] - most[values[e]] * left
+                    if excess > 0:
+                        total += excess
+                        slope += most[values[e]]
+                if lost + TINY >= total:
+                    break
+                lost = min(lost + (total - lost) / (1 - slope), float(n)) if slope < 1 else float(n)
+            out[i] = max(out[i], min(np.int64(np.ceil(lost - TINY * n)), n))
+            all_lost += out[i]
+            if out[i]:
+                for e in range(first, end):
+                    v = values[e]
+                    gone[v] += max(counts[e] - most[v] * (n - out[i]), 0.0)
+        if all_lost > everything - remaining or all_lost - before < WORTH * all_lost:
+            break
     return out

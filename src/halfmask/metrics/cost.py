@@ -248,9 +248,10 @@ class AverageClassSize:
 
     def merged(self, rows: NDArray[np.int64], needed: int, total: int) -> float:
         """A class holds one that is large enough by itself, or as many others as it needs."""
-        large = rows >= needed
-        rest = (total - int(rows[large].sum())) // needed
-        return total / (int(np.count_nonzero(large)) + rest + 1)
+        small = rows[rows < needed]
+        rest = int(small.sum())
+        # What is left over of the others is one class more, or suppressed with them.
+        return total / (len(rows) - len(small) + rest // needed + (rest > 0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 _ONE = (Fraction(1), Fraction(1))
-_SLACK = 1e-9  # far above what rounding adds up to: a bound of lost rows is never too high
+_TURNS = 4  # of the bound of lost rows; more raise it little
 
 
 # What any finer grouping loses. Let C of N rows hold a value, and at most L rows be lost. The share
@@ -61,25 +61,33 @@ _SLACK = 1e-9  # far above what rounding adds up to: a bound of lost rows is nev
 # share u of the value, u growing with p. Of n rows of a class, c of which hold the value, x leave,
 # x(v) of each value: c(v) - x(v) <= u(v) (n - x) for each v. Summed over the values,
 # x >= f(x) = sum max(0, c(v) - u(v) (n - x)). As f grows with x, f(0), f(f(0)) ... are lower
-# bounds too. For one value it is x >= (c - u n) / (1 - u). Against the original table no share
-# moves, whatever is lost: L = 0.
-
-
-def _shares(total: NDArray[np.int64], limit: int) -> NDArray[np.float64]:
-    """Per value, the largest share that it can have when at most ``limit`` rows are lost."""
-    return np.minimum(total / max(int(total.sum()) - limit, 1), 1.0)
+# bounds too. For one value it is x >= (c - u n) / (1 - u). Summed over the classes instead, of each
+# value go X(v) = sum max(0, c(v) - u(v) (n - x)) rows or more, so that p <= (C - X) / (N - L), with
+# which all this begins anew. Against the original table no share moves, whatever is lost: L and X
+# are 0.
 
 
 def _surplus(
-    values: Histogram, most: NDArray[np.float64], least: NDArray[np.float64] | None = None
+    values: Histogram,
+    total: NDArray[np.int64],
+    factor: Fraction,
+    limit: int | None,
+    *,
+    capped: bool = False,
+    least: NDArray[np.float64] | None = None,
 ) -> NDArray[np.int64]:
-    """Per class, a lower bound of the rows to lose until every value keeps to its shares."""
+    """Per class, a lower bound of the rows to lose until every value keeps to its shares.
+
+    ``limit``: of how many rows that may be lost in all; None: shares do not move.
+    """
     from halfmask.kernels import resemblance
 
-    high = np.minimum(most * (1 + _SLACK), 1.0)
-    low = np.zeros(values.domain) if least is None else least * (1 - _SLACK)
+    low = np.zeros(values.domain) if least is None else least * (1 - resemblance.SLACK)
     found = resemblance.ClassHistogram(values.starts, values.values, values.counts)
-    return np.asarray(resemblance.surplus(found, high, low))
+    asked = resemblance.Frequencies(float(min(factor, HUGE)), capped)
+    remaining = max(int(total.sum()) - (limit or 0), 1)
+    turns = 1 if limit is None else _TURNS
+    return np.asarray(resemblance.surplus(found, total, low, remaining, asked, turns))
 
 
 def _survivors(
@@ -216,13 +224,12 @@ class DeltaDisclosure(Model):
         """
         values = histogram(classes, self.column)
         total = reference_totals(values, self.reference)
-        limit = 0 if self.original else limit
-        factor = float(min(self._factor()[1], HUGE))
+        factor, lost = min(self._factor()[1], HUGE), 0 if self.original else limit
         least = None
         if self.absent == "fails":
-            remaining = max(int(total.sum()) - limit, 1)
-            least = np.maximum(total - limit, 0) / remaining / factor
-        return _surplus(values, _shares(total, limit) * factor, least)
+            remaining = max(int(total.sum()) - lost, 1)
+            least = np.maximum(total - lost, 0) / remaining / float(factor)
+        return _surplus(values, total, factor, None if self.original else limit, least=least)
 
     def survivors(self, classes: Classes, kept: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
         """The classes of ``kept`` that stay when those that fail leave, again and again."""
@@ -262,6 +269,11 @@ class DeltaDisclosure(Model):
         if self.absent == "ignored":
             return certain + "the model bounds nothing here."
         return certain + "only that no other value may be absent bounds them."
+
+
+@lru_cache(maxsize=256)
+def _more(gain: Fraction) -> Fraction:
+    return 1 + gain  # thousands of nodes ask: Python adds fractions slowly
 
 
 @lru_cache(maxsize=256)
@@ -331,7 +343,7 @@ class BetaLikeness(Model):
         values = histogram(classes, self.column)
         total = reference_totals(values, self.reference)
         here, everywhere = lifts(values, total)
-        passing = all_per_class(values, at_most(here, everywhere, 1 + fraction(self.beta)))
+        passing = all_per_class(values, at_most(here, everywhere, self._factor()))
         if self.kind == "enhanced":
             passing &= _within_caps(values, total)
         return pass_empty(classes, passing)
@@ -343,18 +355,15 @@ class BetaLikeness(Model):
         """
         values = histogram(classes, self.column)
         total = reference_totals(values, self.reference)
-        share = _shares(total, 0 if self.original else limit)
-        most = share * (1 + float(min(fraction(self.beta), HUGE)))
-        if self.kind == "enhanced":
-            most = np.minimum(most, share * (1 - np.log(np.where(share > 0, share, 1.0))))
-        return _surplus(values, most)
+        allowed = None if self.original else limit
+        return _surplus(values, total, self._factor(), allowed, capped=self.kind == "enhanced")
 
     def survivors(self, classes: Classes, kept: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
         """The classes of ``kept`` that stay when those that fail leave, again and again."""
         if self.original:
             return None
         values = histogram(classes, self.column)
-        return _survivors(values, kept, 1 + fraction(self.beta), capped=self.kind == "enhanced")
+        return _survivors(values, kept, self._factor(), capped=self.kind == "enhanced")
 
     def check(self, classes: Classes) -> Verdict:
         """Return the verdict on ``classes``; achieved is the largest gain.
@@ -373,6 +382,10 @@ class BetaLikeness(Model):
             achieved=math.inf if capped else gain,
             note=ORIGINAL_NOTE if self.original else "",
         )
+
+    def _factor(self) -> Fraction:
+        """How many times its share of all rows a value's share of a class may be."""
+        return _more(fraction(self.beta))
 
 
 def _within_caps(values: Histogram, total: NDArray[np.int64]) -> NDArray[np.bool_]:
