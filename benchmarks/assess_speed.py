@@ -51,7 +51,7 @@ def compare_seconds(rows: int) -> dict[str, Any]:
         path = write(folder, rows)
         optimal, mondrian = f"{folder}/optimal.parquet", f"{folder}/mondrian.parquet"
         people = hm.read(path)
-        hm.anonymize(people, hm.KAnonymity(5), suppression=0.05).write(optimal)
+        hm.anonymize(people, hm.KAnonymity(5), method="optimal", suppression=0.05).write(optimal)
         hm.anonymize(people, hm.KAnonymity(5), method="mondrian").write(mondrian)
         runs = {
             "memory": (optimal, "memory"),
