@@ -29,7 +29,6 @@ import numpy as np
 
 from halfmask.anonymize.node_bounds import LatticeBounds
 from halfmask.anonymize.problem import TOLERANCE, NodeBounds, NodeOutcome, Solution
-from halfmask.metrics.cost import CellMetric
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -288,7 +287,7 @@ def scan(
     """Search a lattice that fits into memory."""
     known = LatticeBounds(problem) if bounds is None else bounds
     incumbent = begin(problem, starts, deadline)
-    kind = _CellWalk if isinstance(problem.metric, CellMetric) else _ClassWalk
+    kind = _CellWalk if problem.cellwise else _ClassWalk
     walk: _Walk = kind(problem, known, incumbent, deadline)
     first = problem.heights.tolist() if incumbent.best is None else incumbent.best.levels
     walk.sidestep()

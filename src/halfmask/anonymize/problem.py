@@ -171,7 +171,7 @@ class RecodingProblem:
         if not (given >= 0).all() or not given.sum() > 0:
             raise SchemaError("Weights must be at least 0, and one of a quasi-identifier above 0.")
         self.weights = given / given.sum()
-        self._cellwise = isinstance(metric, CellMetric)
+        self.cellwise = isinstance(metric, CellMetric)
         from halfmask.kernels import lattice
 
         self._kernels = lattice
@@ -202,16 +202,17 @@ class RecodingProblem:
         layout = tuples.layout
         assert layout is not None  # noqa: S101 - tuples are made with one
         self.layout = layout
-        self.geometric = isinstance(self.metric, CellMetric) and self.metric.geometric
+        cells = cast("CellMetric", self.metric) if self.cellwise else None
+        self.geometric = cells is not None and cells.geometric
         self.scores = np.zeros((columns, int(self.heights.max(initial=0)) + 1))
         self._extra: list[tuple[NDArray[np.float64], ...]] = []
         self._worst: list[float] = []
         for c, hierarchy in enumerate(self.hierarchies):
-            if isinstance(self.metric, CellMetric):
+            if cells is not None:
                 codes = layout.codes(tuples.keys, c)
                 size = len(hierarchy.labels[0])
                 counts = np.bincount(codes, weights=tuples.rows, minlength=size)
-                costs = self.metric.costs(hierarchy, counts.astype(np.int64))
+                costs = cells.costs(hierarchy, counts.astype(np.int64))
                 self.scores[c, : len(costs.scores)] = costs.scores
                 self._extra.append(costs.extra)
                 saved = counts @ costs.extra[0][hierarchy.maps[0]]
@@ -233,7 +234,7 @@ class RecodingProblem:
         self._merged = getattr(self.metric, "merged", None)
         # No merging and no suppressed row makes a metric of whole classes smaller than this.
         self.least = 0.0
-        if not self._cellwise:
+        if not self.cellwise:
             grouping = self._grouping([0] * columns, tuples)
             self.least = cast("ClassMetric", self.metric).value(grouping)
 
@@ -262,14 +263,14 @@ class RecodingProblem:
                 lost = int(np.add.reduce(below))
                 hopeless = lost > self.limit
         penalty, value = None, np.inf
-        if lost and not hopeless and self._cellwise:
+        if lost and not hopeless and self.cellwise:
             penalty = self._penalty(levels, classes, below)
         if feasible:
             # As many lost rows as finer nodes lose at least are the same rows.
             paid = penalty if suppressed == lost else None
             value = self._value(levels, classes, kept, suppressed, paid)
         outcome = (tuple(levels), value, suppressed, feasible, hopeless, penalty, kept, classes)
-        if self._cellwise:
+        if self.cellwise:
             return NodeOutcome(*outcome)
         # Whatever is merged or suppressed from here on costs no less than these classes do.
         metric = cast("ClassMetric", self.metric)
@@ -365,7 +366,7 @@ class RecodingProblem:
         suppressed: int,
         paid: NDArray[np.float64] | None,
     ) -> float:
-        if not self._cellwise:
+        if not self.cellwise:
             grouping = self._grouping(levels, classes, kept)
             return cast("ClassMetric", self.metric).value(grouping)
         scores = self.scores[_COLUMNS[: len(levels)], levels]

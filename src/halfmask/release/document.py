@@ -21,7 +21,7 @@ from halfmask.release.labels import Sets
 from halfmask.release.partition import RowPartition
 from halfmask.table.document import Result
 from halfmask.table.hierarchy import TOP
-from halfmask.table.tuples import Tuples, all_ones, pick_counts, tally
+from halfmask.table.tuples import Tuples, all_ones, distinct_numbers, pick_counts, tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -233,7 +233,7 @@ def _quasi_change(
         published=True,
         level=level,
         height=height,
-        before=len(np.unique(table.encode(name).codes[step >= 0])),
+        before=len(distinct_numbers(table.encode(name).codes[step >= 0])),
         after=_distinct(published[name]),
         loss=loss,
         cells=cells,
@@ -249,7 +249,7 @@ def _range_change(
     name: str,
 ) -> ColumnChange:
     loss, what = found
-    before = len(np.unique(table.encode(name).codes[step >= 0]))
+    before = len(distinct_numbers(table.encode(name).codes[step >= 0]))
     after = _distinct(published[name])
     ranges = f"the {what} of each class{_example(published[name])}"
     return ColumnChange(

@@ -13,7 +13,7 @@ import pyarrow as pa
 from halfmask.release.labels import ClassLabels, Label, encode_labels, label_classes
 from halfmask.table.document import Result
 from halfmask.table.hierarchy import TOP
-from halfmask.table.tuples import Tuples, pick_counts, rows_in, tally
+from halfmask.table.tuples import Tuples, distinct_numbers, pick_counts, rows_in, tally
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -242,7 +242,7 @@ def column_loss(
         return Fraction(covered - len(table), len(table) * (size - 1))
     levels = np.array([one.levels[name] for one in recoding.steps], dtype=np.int32)[step]
     levels[step < 0] = -1
-    for level in range(hierarchy.height + 2):
+    for level in distinct_numbers(levels[levels >= 0]).tolist():
         here = levels == level
         held = tally(codes[here], hierarchy.maps.shape[1], pick_counts(counts, here))
         if level > hierarchy.height:

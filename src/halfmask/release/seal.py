@@ -59,7 +59,7 @@ from halfmask.table.demands import states
 from halfmask.table.policies import DEMANDS
 from halfmask.table.schema import NO_QUASI
 from halfmask.table.table import encode_column
-from halfmask.table.tuples import pick_counts, rows_in, tally
+from halfmask.table.tuples import distinct_numbers, pick_counts, rows_in, tally
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -441,10 +441,10 @@ def _ambiguity_notes(
     notes = []
     for name in recoding.columns:
         covered: dict[str | None, set[bytes]] = {}
-        values = np.unique(table.encode(name).codes[kept])
+        values = distinct_numbers(table.encode(name).codes[kept])
         for level in _levels(recoding, table, name):
             level_map, labels = label_texts(table, name, level)
-            for code in np.unique(level_map[values]).tolist():
+            for code in distinct_numbers(level_map[values]).tolist():
                 covered.setdefault(labels[code], set()).add((level_map[values] == code).tobytes())
         alike = sum(len(values) > 1 for values in covered.values())
         if alike:
@@ -565,7 +565,7 @@ def _perturbed_change(
         role="quasi",
         action=f"replaced by the label of its class, true for {share:.1%} of the rows",
         published=True,
-        before=len(np.unique(table.encode(name).codes[kept])),
+        before=len(distinct_numbers(table.encode(name).codes[kept])),
         after=len(encode_column(rows[name]).values),
         loss=float(loss),
     )

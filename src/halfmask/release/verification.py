@@ -27,7 +27,7 @@ from halfmask.table.hierarchies import Csv, Flat, Mask, Ordered, Tree
 from halfmask.table.hierarchy import TOP, canonical
 from halfmask.table.labels import MISSING, SIGN, range_ends, value_places
 from halfmask.table.table import encode_column
-from halfmask.table.tuples import Tuples, pick_counts, tally
+from halfmask.table.tuples import Tuples, distinct_numbers, pick_counts, tally
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -186,17 +186,8 @@ def require_cover(
     kept = np.flatnonzero(step >= 0)
     for name in recoding.columns:
         levels = np.array([one.levels[name] for one in recoding.steps], dtype=np.int32)
-        labels = encode_labels(quasi[name])
-        pairs = pa.table(
-            {
-                "value": table.encode(name).codes[kept],
-                "level": levels[step[kept]],
-                "label": labels,
-            }
-        )
-        seen = pairs.group_by(pairs.column_names).aggregate([])
-        values = seen["value"].to_numpy()
-        found, texts = seen["level"].to_numpy(), seen["label"].to_pylist()
+        codes = table.encode(name).codes[kept]
+        values, found, texts = _seen_together(codes, levels[step[kept]], encode_labels(quasi[name]))
         wrong = 0
         for level in np.unique(found).tolist():
             level_map, right = label_texts(table, name, level)
@@ -206,6 +197,18 @@ def require_cover(
             raise InternalError(
                 f"Column {name!r}: {wrong} published labels do not cover their value."
             )
+
+
+def _seen_together(
+    values: NDArray[np.int32], levels: NDArray[np.int32], labels: pa.DictionaryArray
+) -> tuple[NDArray[np.int64], NDArray[np.int64], list[Label]]:
+    """The different triples of a value, the level of its row, and the text that is published."""
+    texts: list[Label] = [*labels.dictionary.to_pylist(), None]
+    label = labels.indices.fill_null(len(texts) - 1).to_numpy(zero_copy_only=False)
+    depth = int(levels.max(initial=0)) + 1
+    triples = (values.astype(np.int64) * depth + levels) * len(texts) + label
+    pairs, label = np.divmod(distinct_numbers(triples), len(texts))
+    return pairs // depth, pairs % depth, [texts[i] for i in label.tolist()]
 
 
 def _require_cover(table: Table, name: str, labels: pa.Array, codes: NDArray[np.int32]) -> None:
@@ -618,7 +621,7 @@ def secret_order(size: int) -> pa.Array:
     """An order of so many rows that tells nothing of the table's."""
     # From the system's secure source: a seed could be guessed, and the order of the table undone.
     random = np.frombuffer(secrets.token_bytes(8 * size), dtype=np.uint64)
-    return pa.array(np.argsort(random, kind="stable"))
+    return pa.array(np.argsort(random))  # equal numbers may stand either way
 
 
 def repack(column: pa.ChunkedArray) -> pa.Array:

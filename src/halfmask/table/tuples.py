@@ -57,6 +57,17 @@ def tally(ids: NDArray[Any], size: int, counts: Counts) -> Counts:
     return np.bincount(ids, weights, minlength=size).astype(np.int64, copy=False)
 
 
+_SPARSE = 8  # numbers that there could be, for each that there is, up to which they are counted
+
+
+def distinct_numbers(numbers: NDArray[Any]) -> NDArray[np.int64]:
+    """The different ones of some numbers from 0, ascending."""
+    size = int(numbers.max(initial=-1)) + 1
+    if size > _SPARSE * len(numbers) + 1_000:
+        return np.asarray(np.unique(numbers), dtype=np.int64)
+    return np.flatnonzero(np.bincount(numbers, minlength=size))
+
+
 def contiguous(counts: Counts) -> Counts:
     """The same counts in memory of their own, as compiled code takes them."""
     return np.ascontiguousarray(counts) if counts.flags.writeable else counts.copy()
