@@ -56,3 +56,20 @@ def test_columns_that_only_the_codebook_has_are_named(halfmask, table, tmp_path)
     assert "columns that the table does not have: citty" in outcome.err
     document = halfmask("describe", table, "--public", "--codebook", book, "--json").json()
     assert document["unused"] == ["citty"]
+
+
+def test_row_names_are_left_out_and_every_verb_that_reads_says_so(halfmask, tmp_path):
+    file, out = tmp_path / "r.csv", tmp_path / "out.csv"
+    rows = "".join(f"canary{n},{30 + n // 10},Lille\n" for n in range(20))
+    file.write_text(f",age,city\n{rows}", encoding="utf-8")
+    for verb in (
+        ("describe",),
+        ("assess", "--quasi", "age"),
+        ("check", "--quasi", "age", "--k", 5),
+    ):
+        outcome = halfmask(verb[0], file, *verb[1:])
+        assert outcome.code == 0, outcome.err
+        assert "Column 1 has no name" in outcome.err
+    outcome = halfmask("anonymize", file, "--quasi", "age,city", "--k", 5, "-o", out)
+    assert "Column 1 has no name" in outcome.err
+    assert "canary" not in out.read_text() + outcome.out + outcome.err

@@ -260,7 +260,9 @@ BAD = {
     "header only": (lambda f: write(f, "a,b\n"), "no rows"),
     "blank lines only": (lambda f: write(f, "\n\n"), "is empty"),
     "twice": (lambda f: write(f, "a,b,a\n1,2,3\n"), "more than once: columns 1 and 3."),
-    "no name": (lambda f: write(f, ",b\n1,2\n"), "Column 1 has no name"),
+    "no name": (lambda f: write(f, "a,,c\n1,2,3\n"), "Column 2 has no name"),
+    "no names": (lambda f: write(f, ",,c\n1,2,3\n"), "Column 2 has no name"),
+    "only column": (lambda f: write(f, '""\n1\n2\n'), "Column 1 has no name"),
     "zero bytes": (lambda f: write(f, b"a,b\n1,\0\0\n"), "zero bytes"),
     "excel": (lambda f: write(f, b"PK\x03\x04 and so on"), "save it as CSV"),
     "damaged parquet": (lambda f: write(f, b"PAR1 and no more"), "damaged Parquet"),
@@ -406,3 +408,42 @@ def test_a_file_without_a_line_of_names_tells_none_of_its_cells(tmp_path):
     with pytest.raises(InputError, match="columns 2 and 3") as told:
         hm.read(path)
     assert "canary" not in str(told.value)
+
+
+ROW_NAMES = {
+    "numbers of R": '"","age","city"\n"1",39,"Graz"\n"2",50,"Linz"\n',
+    "numbers of pandas": ",age,city\n0,39,Graz\n1,50,Linz\n",
+    "names": f" ;age;city\n{CANARY};39;Graz\nother;50;Linz\n",
+    "anything": ",age,city\n7,39,Graz\n,50,Linz\n",
+}
+
+
+@pytest.mark.parametrize("text", ROW_NAMES.values(), ids=ROW_NAMES)
+@pytest.mark.parametrize("limit", [None, "500MB"], ids=["memory", "in place"])
+def test_a_first_column_without_a_name_is_left_out_whatever_it_holds(tmp_path, text, limit):
+    delimiter = ";" if ";" in text else None
+    table = hm.read(write(tmp_path, text), memory_limit=limit, delimiter=delimiter)
+    assert table.column_names == ["age", "city"]
+    assert columns(table) == {"age": [39, 50], "city": ["Graz", "Linz"]}
+    for one in (table, table.collect(), table.with_schema(hm.Schema())):
+        assert "Column 1 has no name" in one.notes[0]
+    assert "Column 1 has no name" in table._repr_html_()
+    assert CANARY not in f"{table!r} {table.notes}"
+
+
+def test_frames_leave_their_nameless_column_out_too():
+    for frame in (pl.DataFrame({"": [7, 8], "a": [1, 2]}), pa.table({" ": [7, 8], "a": [1, 2]})):
+        table = hm.read(frame)
+        assert columns(table) == {"a": [1, 2]}
+        assert table.notes
+
+
+def test_row_names_never_leave_and_every_verb_says_that_they_are_left_out(tmp_path):
+    rows = "".join(f"{CANARY}{n},{n // 5},x\n" for n in range(20))
+    path = write(tmp_path, f",age,ill\n{rows}")
+    described = hm.describe(path)
+    assert [one.name for one in described.columns] == ["age", "ill"]
+    assert "Column 1 has no name" in described.notes[0]
+    table = hm.read(path, described.to_schema())
+    released = hm.anonymize(table, hm.KAnonymity(5))
+    assert CANARY not in str(released.to_arrow().to_pydict())

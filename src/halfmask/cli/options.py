@@ -226,7 +226,10 @@ def load(file: str, given: Mapping[str, Any]) -> Table:
     if file.endswith((".csv", ".tsv", ".parquet")):
         spare_pandas()
     read_options = {k: given[k] for k in _READ if given.get(k)}
-    return with_roles(read(file, **read_options), given)
+    table = read(file, **read_options)
+    for note in table.notes:
+        show.say(note)
+    return with_roles(table, given)
 
 
 class _Absent:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from halfmask.engines.sources import is_address, is_pieces, is_spark
 from halfmask.engines.stored import Storage, require_table_name
 from halfmask.errors import ParameterError, SchemaError
+from halfmask.table.columns import ROW_NAMES
 from halfmask.table.files.rows import file_kind
 from halfmask.table.files.text_file import file_named
 from halfmask.table.read import declared_schema, read_rows
@@ -135,7 +136,8 @@ def _stay_stored(
         declared = replace(declared, decimal=written["decimal"])
     if missing is not None:
         declared = replace(declared, missing=tuple(missing))
-    return _require_columns(Table(stored, declared, place=_place_of(place, table)))
+    notes = (ROW_NAMES,) if stored.has_row_names else ()
+    return _require_columns(Table(stored, declared, place=_place_of(place, table), notes=notes))
 
 
 def _stay_in_spark(

@@ -30,7 +30,7 @@ from halfmask.errors import (
     ParameterError,
 )
 from halfmask.table.files.rows import file_kind, incoming_types, normalize
-from halfmask.table.files.text_file import file_named, packing_of
+from halfmask.table.files.text_file import file_named, has_nameless_first, packing_of
 from halfmask.table.read import bind_schema, infer_types, read_rows
 from halfmask.table.values import is_text
 
@@ -87,6 +87,15 @@ class Storage:
     def _is_server(self) -> bool:
         return is_address(self.place) and not is_database(self.place)
 
+    @property
+    def has_row_names(self) -> bool:
+        """Whether a first column without a name is left out, as where the rows are read."""
+        return self.are_texts and has_nameless_first(
+            Path(list_pieces(self.place)[1][0] if is_pieces(self.place) else self.place),
+            self.delimiter,
+            self.encoding,
+        )
+
     def hold(self) -> ExitStack:
         """Keep one engine open, with one state of the rows, until the stack is closed.
 
@@ -138,7 +147,7 @@ class Storage:
 
         with connect_within(self.memory_limit) as connection:
             written = {"delim": self.delimiter, "encoding": self.encoding}
-            name = _show(connection, self.place, self.table, written)
+            name = _show(connection, self.place, self.table, written, apart=self.has_row_names)
             yield DuckDB(connection=connection), name
 
     def columns(self) -> Mapping[str, pa.DataType]:
@@ -239,9 +248,14 @@ def _bytes(limit: str) -> float | None:
 
 
 def _show(
-    connection: Any, source: str, table: str | None, written: Mapping[str, str | None]
+    connection: Any,
+    source: str,
+    table: str | None,
+    written: Mapping[str, str | None],
+    *,
+    apart: bool,
 ) -> str:
-    """Make the rows of a file known under one name."""
+    """Make the rows of a file known under one name; ``apart``: all but their first column."""
     import duckdb
 
     path = _literal(source)
@@ -271,7 +285,11 @@ def _show(
     try:
         if is_database(source):
             connection.execute(f"ATTACH {path} AS {ATTACHED} (READ_ONLY)")
-        connection.execute(f"CREATE TEMPORARY VIEW rows_ AS SELECT * FROM {origin}")  # noqa: S608
+        chosen = "*"
+        if apart:  # DuckDB makes up a name for it
+            described = connection.execute(f"DESCRIBE SELECT * FROM {origin}")  # noqa: S608
+            chosen = f"* EXCLUDE ({quote(described.fetchall()[0][0])})"
+        connection.execute(f"CREATE TEMPORARY VIEW rows_ AS SELECT {chosen} FROM {origin}")  # noqa: S608
     except duckdb.CatalogException:
         raise _unknown_table(table) from None
     except duckdb.Error as error:

@@ -121,13 +121,28 @@ def is_nonnegative(weight: object) -> bool:
 _FIGURE = re.compile(r"[-+]?\d[\d\s.,:/TZ+-]*%?")  # numbers, dates and times
 
 
+ROW_NAMES = (
+    "Column 1 has no name: it is taken for row numbers or row names, as R and pandas write them, "
+    "and left out of all that is done. Name it if it is to be used."
+)
+
+
+def has_row_names(names: Sequence[str]) -> bool:
+    """Whether the first of several columns alone is without a name, whatever it holds.
+
+    The names alone decide, never a row; what may be people's names is left out with the numbers.
+    """
+    return len(names) > 1 and not names[0].strip()
+
+
 def check_names(names: Sequence[str]) -> None:
-    """Every column has a name, and no two the same."""
-    blank = [str(place) for place, name in enumerate(names, start=1) if not name]
+    """Every column but one of row names has a name, and no two the same."""
+    apart = int(has_row_names(names))
+    blank = [str(place) for place, name in enumerate(names, 1) if not name and place > apart]
     if blank:
         raise InputError(
-            f"Column {', '.join(blank)} has no name: name it (or leave row numbers out of the"
-            " file)."
+            f"Column {', '.join(blank)} has no name: name it (only a first column without a name is"
+            " taken for row numbers)."
         )
     # Told by place: where a file lacks its line of names, they are the cells of a person.
     places: dict[str, list[str]] = {}

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import SchemaError
+from halfmask.table.columns import ROW_NAMES
 from halfmask.table.demands import join_policies, whole_demands
 from halfmask.table.files import text_file
 from halfmask.table.files.rows import Incoming, normalize, raw_rows, text_column
@@ -327,7 +328,7 @@ def read_rows(
         if source.stored is not None:
             return source.with_schema(as_schema(schema))
         bound = bind_schema(source.arrow, as_schema(schema), source.origin, source.given)
-        return replace(bound, place=source.place)
+        return replace(bound, place=source.place, notes=source.notes)
     declared = declared_schema(source, schema)
     declared = declared if decimal is None else replace(declared, decimal=decimal)
     texts = missing if missing is not None else declared.missing
@@ -339,10 +340,12 @@ def read_rows(
         table=table,
     )
     declared = declared.over(arrow.column_names)
+    notes = (ROW_NAMES,) if text_file.WITHOUT_ROW_NAMES in (arrow.schema.metadata or {}) else ()
     if origin == "csv":
         bound = bind_schema(infer_types(arrow, declared), declared, origin)
-        return replace(bound, given=_text_forms(arrow, bound))
-    return bind_schema(normalize(arrow, texts or ()), declared, origin, given)
+        return replace(bound, given=_text_forms(arrow, bound), notes=notes)
+    bound = bind_schema(normalize(arrow, texts or ()), declared, origin, given)
+    return replace(bound, notes=notes)
 
 
 def _text_forms(texts: pa.Table, table: Table) -> dict[str, Incoming]:

@@ -103,6 +103,7 @@ class Table:
         found: the columns whose hierarchy was found from all these rows together.
         place: the file or database that the rows were read from, without who may open it, and
             which table of it; None where they came from no such place.
+        notes: what reading them had to decide, in sentences.
     """
 
     rows: pa.Table | StoredRows
@@ -114,6 +115,7 @@ class Table:
     memo: dict[str, Table] = field(default_factory=dict, repr=False)
     found: frozenset[str] = field(default_factory=frozenset, repr=False)
     place: tuple[str, str | None] | None = field(default=None, repr=False)
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if REST in self.schema.columns:
@@ -139,7 +141,8 @@ class Table:
         if self.stored is None:
             return self
         if "collected" not in self.memo:
-            self.memo["collected"] = replace(self.stored.collect(self.schema), place=self.place)
+            found = self.stored.collect(self.schema)
+            self.memo["collected"] = replace(found, place=self.place, notes=self.notes)
         return self.memo["collected"]
 
     def __len__(self) -> int:
@@ -148,7 +151,7 @@ class Table:
     def with_schema(self, schema: Schema, arrow: pa.Table | None = None) -> Table:
         """The same rows under another schema; ``arrow``: these rows in their place."""
         rows = self.rows if arrow is None else arrow
-        return Table(rows, schema, self.origin, self.given, place=self.place)
+        return Table(rows, schema, self.origin, self.given, place=self.place, notes=self.notes)
 
     def keep(self, mask: NDArray[np.bool_]) -> Table:
         """The rows that ``mask`` marks as a table of their own, which knows nothing of the others.
@@ -161,14 +164,16 @@ class Table:
         roles = ", ".join(f"{name}: {column.role}" for name, column in self.schema.columns.items())
         # Counting may take a database long: what is only shown does not have it counted.
         size = f"{len(self):,} rows" if self.stored is None else f"rows in {self.stored.engine}"
-        return f"Table({size}; {roles or 'no roles declared'})"
+        notes = "; see its notes" if self.notes else ""
+        return f"Table({size}; {roles or 'no roles declared'}{notes})"
 
     def _repr_html_(self) -> str:
         """Its columns and how many rows it has; never a row of anybody."""
-        from halfmask.table.document import schema_parts, view
+        from halfmask.table.document import lines, schema_parts, view
 
         size = f"{len(self):,} rows" if self.stored is None else f"rows in {self.stored.engine}"
-        return view(f"Table of {size}", schema_parts(self.schema, self.column_names))
+        parts = schema_parts(self.schema, self.column_names)
+        return view(f"Table of {size}", parts, lines(self.notes))
 
     def encode(self, name: str) -> Encoded:
         """The dictionary codes of one column, or of people's demands (``demand_key``); once."""

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import InputError, ParameterError
-from halfmask.table.columns import check_names
+from halfmask.table.columns import check_names, has_row_names
 from halfmask.table.files import formats, text_file
 from halfmask.table.files.text_file import read_csv
 from halfmask.table.values import dictionary_of, is_text, out_of_calendar, zone_known
@@ -381,8 +381,27 @@ def raw_rows(
 ) -> tuple[pa.Table, str, dict[str, Incoming]]:
     """The rows of a source, what kind it is, and what its columns were.
 
-    ``table`` names a sheet of a workbook, or a table of a database file.
+    ``table`` names a sheet of a workbook, or a table of a database file. A first column without a
+    name is left out, and the metadata say so (``text_file.WITHOUT_ROW_NAMES``).
     """
+    arrow, origin, given = _all_columns(
+        source, delimiter=delimiter, encoding=encoding, missing=missing, table=table
+    )
+    if not has_row_names(arrow.column_names):
+        return arrow, origin, given
+    rest = arrow.select(range(1, arrow.num_columns))
+    rest = rest.replace_schema_metadata({text_file.WITHOUT_ROW_NAMES: ""})
+    return rest, origin, {name: was for name, was in given.items() if name.strip()}
+
+
+def _all_columns(
+    source: Any,
+    *,
+    delimiter: str | None,
+    encoding: str | None,
+    missing: Sequence[str] | None,
+    table: str | None,
+) -> tuple[pa.Table, str, dict[str, Incoming]]:
     if isinstance(source, str | os.PathLike):
         path = text_file.file_named(source)
         pipe = path.exists() and not path.is_file() and not path.is_dir()

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
 from halfmask.errors import InputError
-from halfmask.table.columns import check_names
+from halfmask.table.columns import check_names, has_row_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -307,7 +307,7 @@ def detect_delimiter(sample: str, *, header: bool = False) -> str:
         fields = len(rows[0])
         body = rows[1:-1] or rows[1:]  # the last line of a sample may be cut
         same = sum(len(row) == fields for row in body) / len(body) if body else 1.0
-        named = not header or all(cell.strip() for cell in rows[0])
+        named = not header or all(cell.strip() for cell in rows[0][1:])
         if (same if named else same / 2, fields) > best:
             best, chosen = (same, fields), delimiter
     return chosen
@@ -327,6 +327,7 @@ class Dialect:
 
 
 DELIMITER = b"delimiter"  # the metadata that says what stood between the fields
+WITHOUT_ROW_NAMES = b"without row names"  # and that a first column without a name was left out
 
 
 def read_csv(
@@ -337,6 +338,8 @@ def read_csv(
     missing: Sequence[str],
 ) -> pa.Table:
     """Read a text file with a header into dictionary-encoded text columns.
+
+    A first column without a name, of row numbers or row names, is left out; the metadata say so.
 
     Raises:
         InputError: no such file, no rows, unreadable bytes, ragged rows, or names missing or twice.
@@ -356,7 +359,18 @@ def read_csv(
     table = _read(source, dialect, names)
     if table.num_rows == 0:
         raise InputError(f"{name_of(source)} has a header but no rows.")
-    return table.replace_schema_metadata({DELIMITER: split})
+    known = {DELIMITER: split, **({WITHOUT_ROW_NAMES: ""} if has_row_names(names) else {})}
+    return table.replace_schema_metadata(known)
+
+
+def has_nameless_first(source: Path, delimiter: str | None, encoding: str | None) -> bool:
+    """Whether the header of a text file has no name for the first of several columns."""
+    chosen = check_encoding(encoding) if encoding else detect_encoding(source)
+    sample = read_sample(source, chosen)
+    if not sample.strip():
+        return False
+    split = delimiter or detect_delimiter(sample, header=True)
+    return has_row_names(_header(source, sample, split))
 
 
 def _header(source: Path | bytes, sample: str, delimiter: str) -> list[str]:
@@ -426,6 +440,7 @@ def _parse(
     types: Mapping[str, pa.DataType] = dict.fromkeys(names, TEXT)
     convert = arrow_csv.ConvertOptions(
         column_types=types,
+        include_columns=names[1:] if has_row_names(names) else names,
         null_values=list(dialect.missing),
         strings_can_be_null=True,
         quoted_strings_can_be_null=True,

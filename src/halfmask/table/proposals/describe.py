@@ -233,7 +233,12 @@ def describe(
     roles = {f.name: known[f.name] if f.name in known else role_of(f) for f in facts}
     found = _singling_sets([f for f in facts if roles[f.name].role == "quasi"], counted)
     proposals = tuple(_proposal(f, roles[f.name], found, writings[f.name]) for f in facts)
-    notes = [*_notes(found, design, tokens), *_writing_notes(writings, usual), *_many_notes(facts)]
+    notes = [
+        *table.notes,
+        *_notes(found, design, tokens),
+        *_writing_notes(writings, usual),
+        *_many_notes(facts),
+    ]
     if hierarchies == "auto":
         arrow = pa.table(entries)
         proposals = _automatic(arrow, proposals, Auto(intervals=intervals), notes)
