@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 import halfmask as hm
 from halfmask.errors import PrivacyError, SchemaError
 from halfmask.release.pseudonyms import tied_classes
+from halfmask.table.classes import distinct_classes
+from halfmask.table.tuples import Tuples
 
 KEY = b"sixteen bytes or more"
 SCHEMA = {"table": {"person": "id"}, "columns": {"place": "quasi", "ill": "sensitive"}}
@@ -72,12 +74,121 @@ def test_tokens_need_a_person_and_a_key():
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size=1, max_size=14))
 def test_people_are_tied_by_all_of_their_rows(rows):
     who, ids = (np.array(column) for column in zip(*rows, strict=True))
+    wanted = classes_by_hand(rows)
     found, count = tied_classes(ids, who)
+    assert count == len(set(wanted))
+    table = hm.read(
+        {"id": [f"t{one}" for one in who], "place": [f"p{one}" for one in ids]},
+        schema={"table": {"person": "id"}, "columns": {"place": "quasi"}, "release": {"rows": 1}},
+    )
+    classes, told = distinct_classes(Tuples.of(table), ["place"], tied=True)
+    assert len(classes) == count
+    for i, one in enumerate(wanted):
+        for j, other in enumerate(wanted):
+            assert (found[i] == found[j]) == (told[i] == told[j]) == (one == other)
+    people = [len({who for (who, _), c in zip(rows, wanted, strict=True) if c == one})
+              for one in wanted]  # fmt: skip
+    assert classes.people[told].tolist() == people
+    seen = hm.assess(table)
+    assert seen.smallest == min(people)
+    assert seen.unique_rows == people.count(1)
+    assert all(one.unique_rows == seen.unique_rows for one in seen.advice)
+    assert hm.row_risks(table).people.tolist() == people
+    assert hm.check(table, hm.KAnonymity(2))[0].achieved == min(people)
+
+
+def classes_by_hand(rows):
+    """Per row its place, and what its person holds in all."""
     held = defaultdict(list)
     for person, one in rows:
         held[person].append(one)
-    profiles = {person: tuple(sorted(those)) for person, those in held.items()}
-    assert count == len(set(profiles.values()))
-    for i, (one, _) in enumerate(rows):
-        for j, (other, _) in enumerate(rows):
-            assert (found[i] == found[j]) == (profiles[one] == profiles[other])
+    return [(one, tuple(sorted(held[person]))) for person, one in rows]
+
+
+def test_a_value_of_one_row_is_hidden_by_rows_like_it_alone():
+    """Who knows both places of a person reads the illness of the first visit: two have flu there.
+
+    Of all rows of these two people together there are three illnesses, of all people in ``a`` two.
+    """
+    rows = [("A", "a", "flu"), ("A", "b", "gout"), ("B", "a", "flu"), ("B", "b", "none"),
+            ("C", "a", "gout"), ("D", "a", "none")]  # fmt: skip
+    who, place, ill = zip(*rows, strict=True)
+    table = hm.read({"id": who, "place": place, "ill": ill}, schema=SCHEMA)
+    promises = (hm.KAnonymity(2), hm.LDiversity(2, "ill"))
+    assert hm.anonymize(table, *promises, method="optimal").rows == 6  # without tokens
+    with pytest.raises(PrivacyError, match="l-diversity"):
+        hm.anonymize(table, *promises, method="optimal", pseudonym=KEY)
+    with pytest.raises(PrivacyError, match="l-diversity"):
+        hm.mask(table, hm.masks.Pseudonym("id", key=KEY), models=promises)
+
+
+PLACES = [["a", "b"], ["a", "b"], ["b", "b"], ["b", "b"], ["b", "b"], ["a"], ["a"]]
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
+@pytest.mark.parametrize("engine", [None, "duckdb"])
+@pytest.mark.parametrize("verb", ["anonymize", "mask"])
+def test_verbs_count_a_file_with_tokens_as_the_door_did(name, engine, verb, tmp_path):
+    """Each place is of four people or more; of two, both places or the one are all they have."""
+    table = panel(PLACES)
+    if verb == "mask":
+        release = hm.mask(table, hm.masks.Pseudonym("id", key=KEY), models=[hm.KAnonymity(2)])
+    else:
+        release = hm.anonymize(table, hm.KAnonymity(2), method="optimal", pseudonym=KEY)
+    wanted = release.to_dict()["risk"]
+    # Classes: a and b of two people who have both, b of three, a of two.
+    assert wanted == {
+        "smallest": 2, "highest_risk": 0.5, "mean_risk": pytest.approx(4 / 9),
+    }  # fmt: skip
+    release.write(tmp_path / name)
+    held = hm.read(str(tmp_path / name), engine=engine)
+    seen = hm.assess(held)
+    both = hm.compare(table, held, learn=False, attacks=5)
+    for found in (seen, both, hm.compare(table, release, learn=False, attacks=5)):
+        assert {key: found.to_dict()[key] for key in wanted} == wanted
+    assert both.finding.highest >= 0.5
+    (kept,) = hm.check(held)
+    assert (kept.achieved, kept.smallest, kept.holds) == (2, 2, True)
+    (more,) = hm.check(held, hm.KAnonymity(3))
+    assert (more.achieved, more.holds) == (2, False)
+    assert hm.row_risks(held).prosecutor.max() == 0.5
+
+
+def test_a_token_of_households_ties_their_rows(tmp_path):
+    """Two of four homes hold somebody in a and somebody in b; nobody else's home does."""
+    rows = {
+        "who": list("abcdefgh"),
+        "home": [1, 1, 2, 2, 3, 3, 4, 4],
+        "place": list("ababaaaa"),
+    }
+    schema = {"table": {"person": "who", "household": "home"}, "columns": {"place": "quasi"}}
+    table = hm.read(rows, schema=schema)
+    steps = (hm.masks.Pseudonym("home", key=KEY),)
+    release = hm.mask(table, *steps, models=[hm.KAnonymity(2)])
+    path = tmp_path / "out.csv"
+    release.write(path)
+    wanted = release.to_dict()["risk"]
+    assert wanted["smallest"] == 2  # homes: six people are in a
+    assert hm.check(str(path))[0].achieved == 2
+    assert hm.assess(str(path)).smallest == 2
+    assert hm.compare(table, str(path), learn=False, attacks=5).smallest == 2
+
+
+def test_a_record_without_a_word_on_tokens_is_not_believed(tmp_path):
+    path = tmp_path / "out.csv"
+    release = hm.anonymize(panel(PLACES), hm.KAnonymity(2), method="optimal", pseudonym=KEY)
+    release.write(path)
+    beside = tmp_path / "out.toml"
+    lines = [one for one in beside.read_text().splitlines() if not one.startswith("ties")]
+    beside.write_text("\n".join(lines))
+    assert hm.check(str(path), hm.KAnonymity(3))[0].achieved == 2
+    assert hm.assess(str(path)).smallest == 2
+
+
+def test_a_population_is_not_held_against_tied_rows(tmp_path):
+    path = tmp_path / "out.csv"
+    hm.anonymize(panel(PLACES), hm.KAnonymity(2), method="optimal", pseudonym=KEY).write(path)
+    everybody = hm.read({"place": list("aabb") * 9}, schema={"place": "quasi"})
+    for ask in (hm.assess, hm.row_risks):
+        with pytest.raises(hm.errors.InputError, match="leave the population out"):
+            ask(str(path), population=everybody)

@@ -40,7 +40,7 @@ from halfmask.metrics.risk.reidentification import reidentification, with_record
 from halfmask.metrics.risk.uniqueness import uniqueness
 from halfmask.models.verdict import require_whole
 from halfmask.release.document import level_words
-from halfmask.release.record import recorded_risk
+from halfmask.release.record import recorded_risk, ties_words
 from halfmask.table.document import Result
 from halfmask.table.values import HINT, are_comma_numbers, is_text
 
@@ -224,13 +224,14 @@ class Advice(Result):
 
 def advice(table: Table, classes: Classes) -> tuple[Advice, ...]:
     """Try each quasi-identifier alone; the most helpful first."""
-    now = _rows_alone(classes)
+    tied = bool(table.schema.ties)
+    now = _rows_alone(classes, tied=tied)
     out = []
     for place, name in enumerate(table.schema.quasi):
         maps = table.hierarchy(name).maps
-        coarser = _rows_alone(classes.coarsen([place], [maps[min(1, len(maps) - 1)]]))
+        coarser = _rows_alone(classes.coarsen([place], [maps[min(1, len(maps) - 1)]]), tied=tied)
         nothing = maps[-1] * 0
-        gone = _rows_alone(classes.coarsen([place], [nothing]))
+        gone = _rows_alone(classes.coarsen([place], [nothing]), tied=tied)
         out.append(Advice(name, now, coarser, gone, len(maps) - 1))
     return tuple(sorted(out, key=lambda one: (one.one_level, one.removed, one.column)))
 
@@ -257,8 +258,8 @@ def generalization_path(table: Table, classes: Classes, *, share: float = 0.05) 
         return ()
     quasi = table.schema.quasi
     maps = [table.hierarchy(name).maps for name in quasi]
-    levels = [0] * len(quasi)
-    now, alone = classes, _rows_alone(classes)
+    levels, tied = [0] * len(quasi), bool(table.schema.ties)
+    now, alone = classes, _rows_alone(classes, tied=tied)
     limit = share * int(classes.rows.sum())
     out: list[Step] = []
     while alone > limit and len(out) < _STEPS:
@@ -268,7 +269,7 @@ def generalization_path(table: Table, classes: Classes, *, share: float = 0.05) 
                 step = table.hierarchy(quasi[place]).step(levels[place], levels[place] + 1)
                 coarser = now.coarsen([place], [step])
                 # Among equal counts the step that leaves fewer classes is on its way further.
-                tries.append((_rows_alone(coarser), len(coarser), place, coarser))
+                tries.append((_rows_alone(coarser, tied=tied), len(coarser), place, coarser))
         if not tries:
             break
         alone, _, place, now = min(tries, key=lambda one: one[:3])
@@ -278,7 +279,12 @@ def generalization_path(table: Table, classes: Classes, *, share: float = 0.05) 
     return tuple(out)
 
 
-def _rows_alone(classes: Classes) -> int:
+def _rows_alone(classes: Classes, *, tied: bool = False) -> int:
+    if tied and classes.owners is not None:
+        owners = classes.owners
+        alike = owners.profiles()[owners.person]
+        people = np.bincount(alike[np.unique(owners.person, return_index=True)[1]])
+        return int(owners.rows[people[alike] == 1].sum())
     return int(classes.rows[(classes.people == 1)].sum())
 
 
@@ -290,6 +296,10 @@ def assessment_notes(case: AssessmentCase) -> tuple[str, ...]:
         said.append(
             "People have several rows. Who is alone is counted by people: a row is alone where "
             "nobody else shares its values. What is learned of sensitive columns counts rows."
+        )
+    if held.table.schema.ties:
+        said.append(
+            f"{ties_words(held.table.schema)} Figures of column sets look at one row at a time."
         )
     said += _record_notes(case)
     commas = [name for name in held.table.schema.quasi if _with_commas(held.table, name)]
@@ -436,7 +446,7 @@ def assessment_case(
     rows: Table, options: Options | None = None, weights: str | None = None
 ) -> AssessmentCase:
     """The table, of which nothing is measured before it is asked for."""
-    held = count_tuples(rows, _read, weights=weights)
+    held = count_tuples(rows.name_people(), _read, weights=weights)
     held.table.schema.require_quasi()
     if not len(held.table):
         raise InputError("The table has no rows: there is nothing to assess.")
@@ -447,7 +457,7 @@ def _read(schema: Schema) -> list[str]:
     """The columns that everything is counted from."""
     names = [*schema.quasi, *schema.sensitive]
     schema.require_quasi()
-    return names if schema.person is None else [*names, schema.person]
+    return [*names, *([] if schema.person is None else [schema.person]), *schema.ties]
 
 
 def _rank_sets(case: AssessmentCase, target: str) -> tuple[SetRate, ...]:

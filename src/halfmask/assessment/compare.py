@@ -195,7 +195,7 @@ def _is_release(given: object) -> TypeGuard[ReleasedRows]:
 
 def _count_others(table: Table, names: list[str]) -> Tuples:
     # Roles are those of the original: what another table says of its columns does not count.
-    return count_tuples(table, lambda _: [], names)
+    return count_tuples(table.name_people(), lambda schema: schema.ties, names)
 
 
 def _suppression_notes(held: Schema, suppressed: str | None) -> list[str]:

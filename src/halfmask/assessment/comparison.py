@@ -45,12 +45,12 @@ from halfmask.metrics.utility.queries import counting_queries, sql_queries
 from halfmask.metrics.utility.summary import left_out, summaries
 from halfmask.metrics.utility.tables import class_mean_error, class_utility, moments
 from halfmask.metrics.weighted import weighted_mean
-from halfmask.release.record import recorded_risk
+from halfmask.release.record import recorded_risk, ties_words
 from halfmask.series.audit import audit_differencing
 from halfmask.table.classes import classes_of
 from halfmask.table.columns import Column
 from halfmask.table.document import Result
-from halfmask.table.schema import Schema
+from halfmask.table.schema import TIES, Schema
 from halfmask.table.table import Table
 from halfmask.table.tuples import Tuples
 
@@ -197,7 +197,19 @@ class ComparisonCase:
         """The released rows with the roles of the original."""
         known = self.sides.original.schema.columns
         columns = {n: Column(c.role) for n, c in known.items() if n in self.sides.columns}
-        return Table(self.sides.rows.select(list(self.sides.columns)), Schema(columns))
+        ties = [name for name in self.ties if name not in columns]
+        names = [*self.sides.columns, *ties]
+        tokens = Schema(columns, release={TIES: ties} if ties else {}).name_people()
+        return Table(self.sides.rows.select(list(dict.fromkeys(names))), tokens)
+
+    @cached_property
+    def ties(self) -> tuple[str, ...]:
+        """The columns of tokens that tie rows of the release together."""
+        release = self.tables.release
+        schema = release.table.schema if isinstance(release, Tuples) else None
+        schema = getattr(release, "schema", None) if schema is None else schema
+        there = self.sides.rows.column_names
+        return tuple(name for name in getattr(schema, "ties", ()) if name in there)
 
     @property
     def values(self) -> bool:
@@ -229,23 +241,30 @@ class ComparisonCase:
     def recorded(self) -> RecordedRisk | None:
         """The risk that the door counted, if the file of a release is given with its record."""
         release, quasi = self.tables.release, [column.name for column in self.sides.quasi]
-        if not isinstance(release, Tuples):
+        if not isinstance(release, Tuples) or self.ties:  # then the rows say whose they are
             return None
         rows = self.after.rows
         least, mean = int(rows.min()), len(rows) / int(rows.sum())
         return recorded_risk(release.table.schema, quasi, least=least, mean=mean)
 
+    @cached_property
+    def after_risk(self) -> Reidentification:
+        """How likely people are found in the release by its own classes."""
+        return _risk_after(self)
+
     def _classes(self, tuples: Tuples) -> Classes:
         quasi = [column.name for column in self.sides.quasi]
         secret = [column.name for column in self.sides.sensitive]
-        return classes_of(tuples, quasi, columns=secret)
+        return classes_of(tuples, quasi, columns=secret, tied=True)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know."""
         before, after = self.sides.before, self.sides.after
         out = [*self.tables.notes, *self.doubts.all, *self.sides.notes]
-        if self.several_rows and self.own_risk is None and self.recorded is not None:
+        if self.ties:
+            out.append(f"{ties_words(self.released.schema)} Attacks look at one row at a time.")
+        elif self.several_rows and self.own_risk is None and self.recorded is not None:
             out.append(self.recorded.words)
         elif self.several_rows and self.own_risk is None:
             out.append(
@@ -397,6 +416,8 @@ def _risk_after(case: ComparisonCase) -> Reidentification:
     """By the rows of each class, or by its people where somebody has several rows."""
     people = case.targets.people
     rows, theirs = case.after.rows, case.after.people
+    if case.ties:
+        return case.own_risk or reidentification(rows, theirs)
     if people is not None and case.several_rows:
         if case.own_risk is not None:
             return case.own_risk
@@ -408,9 +429,11 @@ def _risk_after(case: ComparisonCase) -> Reidentification:
 def _people_found(case: ComparisonCase) -> PeopleFound:
     rows = case.sides.original_counts
     each = [chance_of_people(one.sides, one.targets.people) for one in case.readings]
+    # Whoever follows a token knows all rows of a person; the classes say how few share them.
+    tied = (case.after_risk.marketer, case.after_risk.prosecutor) if case.ties else (0.0, 0.0)
     return PeopleFound(
-        max(weighted_mean(chance, rows) for chance in each),
-        max(float(chance.max()) for chance in each),
+        max(tied[0], *(weighted_mean(chance, rows) for chance in each)),
+        max(tied[1], *(float(chance.max()) for chance in each)),
         weighted_mean(each[0] == 0, rows),
     )
 
@@ -599,7 +622,7 @@ COMPARED: tuple[Measure, ...] = (
     ),
     Measure(
         "after", "How likely are people found in the release, by its own classes?",
-        _risk_after, findings.show_risk, "sizes", short=True,
+        lambda case: case.after_risk, findings.show_risk, "sizes", short=True,
     ),
     Measure(
         "finding", "How many people are found by their original values?", _people_found,

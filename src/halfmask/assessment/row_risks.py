@@ -174,7 +174,7 @@ def row_risks(
         >>> hm.row_risks(people).prosecutor
         array([0.5, 0.5, 1. ])
     """
-    rows = as_table(table)
+    rows = as_table(table).name_people()
     quasi = rows.schema.quasi
     rows.schema.require_quasi()
     if rows.stored is not None:  # figures are written beside all columns
@@ -215,7 +215,7 @@ def _count(table: Table, household: str | None, weights: str | None) -> Tuples:
         return count_tuples(table, lambda _: (), weights=weights)
     if is_typed(table) and one_row_each(table):  # else two texts may name one person
         schema = replace(schema, person=None)
-    more = [name for name in (schema.person, household) if name is not None]
+    more = [name for name in (schema.person, household, *schema.ties) if name is not None]
     return count_tuples(table.with_schema(schema), lambda s: [*s.quasi, *more], weights=weights)
 
 

@@ -70,7 +70,7 @@ class Sampling:
         """
         ready, population = replace(held, table=self.widened(held.table)), self.population
         found = distinct_classes(
-            ready, ready.table.schema.quasi, columns=columns, population=population
+            ready, ready.table.schema.quasi, columns=columns, population=population, tied=True
         )
         if population is not None and len(population) < _people(found[0]):
             raise InputError(

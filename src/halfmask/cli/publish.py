@@ -106,7 +106,7 @@ def check_command(file: str | None, as_json: bool, **given: Any) -> int:
         return _check_series(file, given, json_too=as_json)
     if file is None:
         raise click.UsageError("Missing argument 'FILE'.")
-    table = load(file, given)
+    table = load(file, given).name_people()
     facts = table.schema.release
     rows_kept = bool(recorded_models(table.schema))  # promises that the rows can be held to again
     standing = record_state(file, facts)
@@ -154,7 +154,7 @@ def _show_check(
     if verdicts:
         show_verdicts(verdicts)
     of_rows = bool(table.schema.release) and table.schema.person is None
-    show.show_smallest(figures, of_rows=of_rows)
+    show.show_smallest(figures, of_rows=of_rows, tied=bool(table.schema.ties))
     show_failing(verdicts)
     for one in claims:
         kept = "holds" if one["holds"] else f"fails; rows: {one['failing_rows']:,}"
@@ -251,15 +251,21 @@ def smallest_figures(verdicts: Sequence[Verdict], table: Table) -> dict[str, Any
     """The smallest class and the highest risk, as other verbs name them.
 
     Of a release file those that were counted by people when it was released, and the mean risk,
-    where the rows do not belie them.
+    where the rows do not belie them; with tokens in it, by the people whom these name.
     """
     from halfmask.engines.counting.tuples import count_tuples
+    from halfmask.metrics.risk.reidentification import RecordedRisk, reidentification
     from halfmask.release.record import recorded_risk
     from halfmask.table.classes import classes_of
 
     schema = table.schema
     least = next((one.smallest for one in verdicts if one.smallest), None)
-    if schema.release and schema.quasi and schema.person is None:
+    if schema.ties and schema.quasi:
+        held = count_tuples(table, lambda declared: [*declared.quasi, *declared.ties])
+        classes = classes_of(held, list(schema.quasi), tied=True)
+        risk = reidentification(classes.rows, classes.people)
+        return asdict(RecordedRisk(risk.smallest, risk.prosecutor, risk.marketer))
+    if schema.release and schema.quasi:
         held = count_tuples(table, lambda declared: list(declared.quasi))
         rows = classes_of(held, list(schema.quasi)).rows
         mean = len(rows) / int(rows.sum())

@@ -344,20 +344,23 @@ def demand_lines(verdict: Verdict) -> list[str]:
     return [f"{verdict.model}{about}: {demands_text(verdict.model, levels, _LEVELS)}."]
 
 
-def show_smallest(figures: Mapping[str, Any], *, of_rows: bool) -> None:
+def show_smallest(figures: Mapping[str, Any], *, of_rows: bool, tied: bool = False) -> None:
     """Print the smallest class and the risk that follows, under the names of all verbs.
 
-    ``of_rows``: the rows of a release, whose people are known by its record alone.
+    ``of_rows``: the rows of a release, whose people are known by its record alone; ``tied``: whose
+    tokens tie those of a person together.
     """
     from halfmask.metrics.risk.reidentification import HIGHEST, MEAN, SMALLEST
 
     if not figures:
         return
-    recorded = "mean_risk" in figures  # by the door
+    recorded = "mean_risk" in figures  # by the door, or by tokens
+    how = "with all rows of a person together, by their tokens" if tied else ""
+    how = how or "as counted when it was released"
     name = SMALLEST.replace("people", "rows") if of_rows and not recorded else SMALLEST
     said = f"{name}: {figures['smallest']:,}; {HIGHEST}: {percent(figures['highest_risk'])}"
     if recorded:
-        said += f"; {MEAN}: {percent(figures['mean_risk'])}, as counted when it was released"
+        said += f"; {MEAN}: {percent(figures['mean_risk'])}, {how}"
     say(f"{said}.")
 
 

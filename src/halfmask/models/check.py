@@ -49,7 +49,8 @@ def check(
 ) -> tuple[Verdict, ...]:
     """Check ``models`` on a table, grouped by its quasi-identifiers as they stand.
 
-    What people demand for themselves is checked beside them, or alone.
+    What people demand for themselves is checked beside them, or alone. Where tokens of a release
+    tie the rows of a person together, a class is of people all of whose rows are alike.
 
     Args:
         table: rows with a schema that names the quasi-identifiers, wherever they are (see
@@ -82,7 +83,7 @@ def check(
     if models:
         require_models(models)
     refuse_contradiction(models, demands)
-    stated = add_policies(as_table(table), policies)
+    stated = add_policies(as_table(table).name_people(), policies)
     claims = () if models else recorded_claims(stated)
     models = models or recorded_models(stated.schema)
     demanded = demands == "keep" and any(
@@ -98,7 +99,7 @@ def check(
     if noise and not models:
         return (*noise, *claims)
     ready = prepare(held.table, models)
-    classes, ids = statistics(replace(held, table=ready), models)
+    classes, ids = statistics(replace(held, table=ready), models, tied=True)
     found = [model.check(classes) for model in models]
     judged = (
         replace(verdict, failing=_failing(ready, model, classes, ids, held))
@@ -170,7 +171,7 @@ def columns_counted(schema: Schema, models: Sequence[Model], *, demands: str = "
         if any(states(schema, demand) for demand in ("l", "t")):
             names += schema.sensitive
         names += schema.policy_names
-    return names if schema.person is None else [*names, schema.person]
+    return [*names, *([] if schema.person is None else [schema.person]), *schema.ties]
 
 
 def _failing(

@@ -156,11 +156,13 @@ def refuse_contradiction(models: Sequence[Model], demands: str) -> None:
         )
 
 
-def statistics(tuples: Tuples, models: Sequence[Model]) -> tuple[Classes, NDArray[np.int32]]:
+def statistics(
+    tuples: Tuples, models: Sequence[Model], *, tied: bool = False
+) -> tuple[Classes, NDArray[np.int32]]:
     """The classes of a prepared table with what ``models`` read, and the class of each entry.
 
     Histograms of sensitive columns are keyed by the column's name, those of personal demands by
-    ``demand_key``.
+    ``demand_key``. ``tied``: where tokens of a release tie rows together, that counts.
     """
     table = tuples.table
     names = [name for model in models for name in (*model.columns, *demand_keys(table, model))]
@@ -171,6 +173,7 @@ def statistics(tuples: Tuples, models: Sequence[Model]) -> tuple[Classes, NDArra
         columns=list(dict.fromkeys(names)),
         population=populations[0] if populations else None,
         weighted=any(model.weighted for model in models),
+        tied=tied,
     )
 
 

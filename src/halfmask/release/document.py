@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from halfmask.table.table import Table
 
 AS_IT_WAS = "kept as it was"
+PSEUDONYMS = "replaced by pseudonyms: not anonymous"
 
 
 def plain_rows(rows: pa.Table) -> list[dict[str, Any]]:
@@ -379,8 +380,7 @@ def other_change(table: Table, published: pa.Table, name: str) -> ColumnChange:
     """What became of a column that is no quasi-identifier."""
     if name == table.schema.person and name in published.column_names:
         count = len(pc.unique(published[name]))
-        said = "replaced by pseudonyms: not anonymous"
-        return ColumnChange(name, "person", said, published=True, before=count, after=count)
+        return ColumnChange(name, "person", PSEUDONYMS, published=True, before=count, after=count)
     shown = name in published.column_names
     return counted_change(table.schema, name, _distinct(published[name]) if shown else None)
 

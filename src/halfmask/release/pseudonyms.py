@@ -77,10 +77,11 @@ def person_tokens(table: Table, key: bytes, rows: NDArray[np.int64]) -> pa.Array
 
 
 def tied_classes(ids: NDArray[Any], who: NDArray[Any]) -> tuple[NDArray[Any], int]:
-    """The classes of people whose rows, taken together, look alike: by the classes of all of them.
+    """The classes of rows that are alike, of people whose rows are alike all together.
 
     Where a token ties the rows of a person together, whoever knows some of them finds the others:
-    nobody hides among people who have other rows, or more of them.
+    nobody hides among people who have other rows, or more of them. And of these people's rows only
+    those that are like the row itself hide what it tells.
 
     Args:
         ids: the class of each row that leaves.
@@ -94,8 +95,10 @@ def tied_classes(ids: NDArray[Any], who: NDArray[Any]) -> tuple[NDArray[Any], in
     people, starts = np.unique(who[order], return_index=True)
     offsets = np.append(starts, len(ids)).astype(np.int32)
     together = pc.binary_join(pa.ListArray.from_arrays(offsets, texts), " ").dictionary_encode()
-    of_person = together.indices.to_numpy()
-    return of_person[np.searchsorted(people, who)], len(together.dictionary)
+    of_person = together.indices.to_numpy().astype(np.int64)
+    pairs = of_person[np.searchsorted(people, who)] << 32 | ids
+    found, of_row = np.unique(pairs, return_inverse=True)
+    return of_row.reshape(-1), len(found)
 
 
 def require_tied(found: Sequence[Verdict]) -> None:

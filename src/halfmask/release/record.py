@@ -28,7 +28,7 @@ from halfmask.engines.sources import is_address, is_database
 from halfmask.engines.staging import reach
 from halfmask.errors import InputError, InternalError, ParameterError
 from halfmask.metrics.risk.reidentification import RecordedRisk
-from halfmask.release.document import AS_IT_WAS
+from halfmask.release.document import AS_IT_WAS, PSEUDONYMS
 from halfmask.release.files import (
     holds_metadata,
     text_delimiter,
@@ -42,7 +42,7 @@ from halfmask.table.columns import Column
 from halfmask.table.files.rows import normalize
 from halfmask.table.files.toml import read_mapping, toml_section
 from halfmask.table.read import BLANK, COUNTED, FILE, INSIDE, schema_beside
-from halfmask.table.schema import Schema
+from halfmask.table.schema import TIES, Schema
 from halfmask.table.values import form_of, is_text
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ def released_schema(
         labels: whether a changed column holds labels; else what is no text is still a value.
     """
     entries, person = {}, None
+    ties = [one.name for one in columns if one.published and one.action == PSEUDONYMS]
     for change in columns:
         if not change.published:
             continue
@@ -95,7 +96,7 @@ def released_schema(
         kept = (change.action == AS_IT_WAS or not labels) and not texts
         kind = known.kind if kept and known.kind != "ordinal" else "nominal"
         entries[change.name] = Column(known.role, kind, weight=known.weight)
-    return Schema(entries, person=person)
+    return Schema(entries, person=person, release={TIES: ties} if ties else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +126,7 @@ class FileRecord:
             "format": FORMAT,
             **{name: value for name, value in more.items() if value is not None},
             "promises": [_parameters(model) for model in models],
+            **({TIES: list(schema.ties)} if schema.ties else {}),
             "recoding": {one.name: one.action for one in columns if one.published},
         }
         return cls(schema, facts)
@@ -389,6 +391,14 @@ def recorded_risk(
     if not matches_record(facts[FILE], facts):
         return None
     return RecordedRisk(smallest, float(highest), float(risk))
+
+
+def ties_words(schema: Schema) -> str:
+    """What a reader should know of a release whose tokens tie rows together."""
+    return (
+        f"The tokens in {', '.join(schema.ties)} tie rows together: classes are of people all of "
+        "whose rows are alike, as when it was released."
+    )
 
 
 def recorded_blanks(schema: Schema) -> tuple[str, ...]:

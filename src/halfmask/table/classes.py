@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
+from halfmask.errors import InputError
 from halfmask.table.tuples import Owners, contiguous, pack_tuples, pick_counts, tally
 from halfmask.table.values import dictionary_of
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from halfmask.table.hierarchy import Hierarchy
     from halfmask.table.table import Table
-    from halfmask.table.tuples import KeyLayout, Tuples
+    from halfmask.table.tuples import KeyLayout, PackedTuples, Tuples
 
     Codes = NDArray[np.int32]
     RowCounts = NDArray[np.float64]
@@ -422,9 +423,10 @@ def classes_of(
     *,
     columns: Sequence[str] = (),
     population: Table | None = None,
+    tied: bool = False,
 ) -> Classes:
     """Group ``tuples`` by ``quasi`` as they stand, with histograms of ``columns``."""
-    return distinct_classes(tuples, quasi, columns=columns, population=population)[0]
+    return distinct_classes(tuples, quasi, columns=columns, population=population, tied=tied)[0]
 
 
 def distinct_classes(
@@ -434,17 +436,27 @@ def distinct_classes(
     columns: Sequence[str] = (),
     population: Table | None = None,
     weighted: bool = False,
+    tied: bool = False,
 ) -> tuple[Classes, NDArray[np.int32]]:
     """The distinct tuples over ``quasi`` as classes, and the class of each entry of ``tuples``.
 
     With a population, to which the table must have been widened, tuples that only the population
     holds come along with no rows; ``weighted``: it is the people for whom the rows stand by the
-    weights of the schema.
+    weights of the schema; ``tied``: a class is of people all of whose rows are alike, where tokens
+    of a release tie the rows of each together.
+
+    Raises:
+        InputError: rows that are tied cannot be held against a population.
     """
     from halfmask.kernels import grouping
 
     found = pack_tuples(tuples, quasi, others=population)
     count, ids = len(found), found.of_entry[: len(tuples)]
+    if tied and tuples.table.schema.ties:
+        if population is not None:
+            raise InputError(_TIED_POPULATION)
+        found, ids = _tie_rows(tuples, found, ids)
+        count = len(found)
     others = None
     if population is not None:
         others = np.bincount(found.of_entry[len(tuples) :], minlength=count).astype(np.int64)
@@ -462,6 +474,29 @@ def distinct_classes(
     histograms = {name: _histogram(tuples, name, ids, count) for name in columns}
     layout = found.layout
     return Classes(found.keys, found.rows, people, histograms, others, layout, owners, stands), ids
+
+
+_TIED_POPULATION = (
+    "Tokens of this release tie a person's rows together, and nothing ties those of a population: "
+    "leave the population out."
+)
+
+
+def _tie_rows(
+    tuples: Tuples, found: PackedTuples, ids: NDArray[np.int32]
+) -> tuple[PackedTuples, NDArray[np.int32]]:
+    """Tuples parted by what else their people hold: whoever reads the tokens sees all of it."""
+    pairs = ids.astype(np.int64)
+    for name in tuples.table.schema.ties:
+        owners = Owners.by(name, tuples, ids)
+        if owners is None:
+            continue
+        alike = owners.profiles()[tuples.table.encode(name).codes]
+        pairs = np.unique(pairs << 32 | alike, return_inverse=True)[1].reshape(-1)
+    _, first, parted = np.unique(pairs, return_index=True, return_inverse=True)
+    parted = parted.reshape(-1).astype(np.int32)
+    rows = tally(parted, len(first), tuples.counts)
+    return replace(found, keys=found.keys[ids[first]], rows=rows, of_entry=parted), parted
 
 
 def classes_by_id(

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 FLOOR = 3
 MOST_SHARES = 10
 REST = "*"
+TIES = "ties"  # of a record: the columns of tokens that tie rows together
 NO_ROWS = "The table has no rows: there is nobody to protect."
 NO_QUASI = (
     'No column is declared a quasi-identifier: give role = "quasi" to those that others '
@@ -252,6 +253,28 @@ class Schema:
             extra.append(self.query.own_p)
         hidden = (*self.names("identifier"), *self.names("drop"))
         return tuple(dict.fromkeys([*hidden, *extra, *self.policy_names]))
+
+    @property
+    def ties(self) -> tuple[str, ...]:
+        """Of a release, the columns of tokens by which a reader finds all rows of one person.
+
+        A person column of a release holds tokens, whether its record says so or not.
+        """
+        if not self.release:
+            return ()
+        said = self.release.get(TIES, ())
+        said = said if isinstance(said, list | tuple) else ()
+        person = () if self.person is None else (self.person,)
+        known = [name for name in map(str, said) if name not in self.quasi]
+        return tuple(dict.fromkeys([*person, *known]))
+
+    def name_people(self) -> Schema:
+        """The same, in which the tokens of a release say whose row it is, if nothing else does."""
+        if self.person is not None or not self.ties:
+            return self
+        person = self.ties[0]
+        columns = {name: column for name, column in self.columns.items() if name != person}
+        return replace(self, person=person, columns=columns)
 
     def over(self, names: Iterable[str]) -> Schema:
         """The schema of a table with these columns: what ``"*"`` says is said of each."""

@@ -153,6 +153,11 @@ class Table:
         rows = self.rows if arrow is None else arrow
         return Table(rows, schema, self.origin, self.given, place=self.place, notes=self.notes)
 
+    def name_people(self) -> Table:
+        """The same rows, of which the tokens of a release say whose they are."""
+        schema = self.schema.name_people()
+        return self if schema is self.schema else self.with_schema(schema)
+
     def keep(self, mask: NDArray[np.bool_]) -> Table:
         """The rows that ``mask`` marks as a table of their own, which knows nothing of the others.
 

@@ -255,8 +255,11 @@ class Owners:
     def of(cls, tuples: Tuples, ids: NDArray[np.int32]) -> Owners | None:
         """The owners of the units ``ids`` of each entry; None where every row is another person."""
         name = tuples.table.schema.person
-        if name is None:
-            return None
+        return None if name is None else cls.by(name, tuples, ids)
+
+    @classmethod
+    def by(cls, name: str, tuples: Tuples, ids: NDArray[np.int32]) -> Owners | None:
+        """The same, where column ``name`` says whose row it is."""
         person = tuples.table.encode(name)
         if len(person.values) == tuples.rows:
             return None
@@ -267,6 +270,21 @@ class Owners:
             found, place = np.unique(pairs, return_inverse=True)
             rows = np.bincount(place, tuples.counts, minlength=len(found)).astype(np.int64)
         return cls((found & 0xFFFFFFFF).astype(np.int32), found >> 32, rows)
+
+    def profiles(self) -> NDArray[np.int64]:
+        """Per person, a number that those share who hold the same units in as many rows each."""
+        import pyarrow as pa
+
+        pairs, place = np.unique(self.person << 32 | self.unit, return_inverse=True)
+        rows = np.bincount(place.reshape(-1), self.rows).astype(np.int64)
+        people, starts = np.unique(pairs >> 32, return_index=True)
+        held = np.stack([pairs & 0xFFFFFFFF, rows], axis=1).astype(np.int64)
+        ends = np.append(starts, len(pairs)).astype(np.int64) * held.itemsize * 2
+        parts = [None, pa.py_buffer(ends), pa.py_buffer(np.ascontiguousarray(held))]
+        whole = pa.Array.from_buffers(pa.large_binary(), len(people), parts)
+        found = np.full(int(people.max(initial=-1)) + 1, -1, dtype=np.int64)
+        found[people] = whole.dictionary_encode().indices.to_numpy()
+        return found
 
     def at(self, units: NDArray[np.int32], keep: NDArray[np.bool_] | None = None) -> Owners:
         """The same people in other units, where each unit goes; only those ``keep`` marks."""

@@ -20,7 +20,7 @@ from halfmask.engines.sources import is_address
 from halfmask.errors import InputError, InternalError, PrivacyError, usable_path
 from halfmask.models.blank_cells import CLAIMS, WildcardAnonymity
 from halfmask.release.demands import enforce_demands, order_notes, refuse_diversity
-from halfmask.release.document import AS_IT_WAS, ColumnChange, risk_figures
+from halfmask.release.document import AS_IT_WAS, PSEUDONYMS, ColumnChange, risk_figures
 from halfmask.release.doors.claims import AnatomyClaim, BucketClaim, PseudonymClaim, drawn_copies
 from halfmask.release.doors.responses import (
     covers_all,
@@ -221,6 +221,8 @@ def seal_masked(
     found, ids, own = _check_promises(candidate, held, tokens, noisy=covers_all(told, leaving))
     _check_claims(candidate, held, leaving, tokens, demanded=own is not None)
     own, more_notes = settle_demands(own, told)
+    # Whoever reads the rows knows people by a token, if one names them.
+    named = held if not tokens or held.schema.person in tokens else _by_token(held, tokens[0])
     left = _publish_masked(candidate, leaving, elsewhere, tokens, told)
     table = candidate.table if candidate.tuples is None else origin_of(candidate.tuples)
     known = {**rows.schema.columns, **table.schema.columns}  # what steps added, and what was there
@@ -241,7 +243,7 @@ def seal_masked(
         parameters=dict(candidate.parameters),
         notes=order_notes(own, (*candidate.notes, *more_notes)),
         suppressed=len(candidate.table) - len(rows),
-        risk=class_risk(held, np.arange(len(rows)), ids, ones(len(rows)))
+        risk=class_risk(named, np.arange(len(rows)), ids, ones(len(rows)))
         if held.schema.quasi
         else None,
         blanked=tuple(n for n in leaving if _has_blanks(candidate.table, rows, source, n)),
@@ -294,11 +296,12 @@ def _check_promises(
     found, ids = recheck_models(models, quasi, held, places, none)
     require_verdicts(found, expected=len(held))
     for token in tokens:  # each ties the rows together that share it
-        columns = {n: one for n, one in held.schema.columns.items() if n != token}
-        tied = held.with_schema(replace(held.schema, person=token, columns=columns))
+        tied = _by_token(held, token)
         whose = tied.encode(token).codes
-        more, ids = recheck_models(models, quasi, tied, places, none, tied=whose)
+        more, parted = recheck_models(models, quasi, tied, places, none, tied=whose)
         require_tied(more)
+        pairs = ids.astype(np.int64) << 32 | parted
+        ids = np.unique(pairs, return_inverse=True)[1].reshape(-1)
     own = enforce_demands(held, places, ids, models, choice, noisy=noisy)
     # Noise of next to nothing would make many values of one, and so keep l and t on paper.
     true = with_true_values(candidate.table, held, candidate.source, models)
@@ -306,6 +309,12 @@ def _check_promises(
         raise InternalError("A promise holds only because a step moved the values it speaks of.")
     enforce_demands(true, places, ids, models, choice, noisy=noisy)
     return tuple(found), ids, own
+
+
+def _by_token(held: Table, token: str) -> Table:
+    """The rows, each of which is of whom its token names."""
+    columns = {n: one for n, one in held.schema.columns.items() if n != token}
+    return held.with_schema(replace(held.schema, person=token, columns=columns))
 
 
 def _check_claims(
@@ -483,7 +492,7 @@ def _changes(
         role = _role(table, name)
         steps = ", ".join(done.get(name, ()))
         if name in tokens:
-            action = "replaced by pseudonyms: not anonymous"
+            action = PSEUDONYMS
         elif name not in names and name not in unread:
             action = "removed: it never leaves"
             if name not in table.schema.private:
