@@ -16,6 +16,7 @@ from halfmask.anonymize import auto, local, optimal
 from halfmask.anonymize.partition import exact
 from halfmask.anonymize.partition.optimum import Optimum
 from halfmask.anonymize.problem import RecodingProblem
+from halfmask.assessment import frontier
 from halfmask.coclustering import trees
 from halfmask.kernels.partition import pricing
 from halfmask.metrics.cost import METRICS
@@ -105,6 +106,63 @@ def test_methods_share_the_time_and_pass_on_what_they_leave(monkeypatch):
     # 25 for five; 23 are left for four, 17 for three, 12 for two, 5 for the last.
     wanted = {"optimal": 5.0, "local": 5.75, "personal": 17 / 3, "mondrian": 6.0, "k-member": 5.0}
     assert shares == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize(
+    ("uses", "tried"),
+    [(30.0, {"k-member": 46.0}), (20.0, {"k-member": 46.0, "mondrian": 26.0})],
+)
+def test_on_a_wide_table_the_first_may_take_all_the_time(monkeypatch, uses, tried):
+    clock, shares = Clock(), {}
+    monkeypatch.setattr(auto, "time", clock)
+    monkeypatch.setattr(auto, "_score", lambda found, choice: 1.0)
+
+    def search(name: str, seconds: float | None) -> SimpleNamespace:
+        shares[name] = seconds
+        clock.now += uses
+        return SimpleNamespace(left_out=0, step=np.zeros(1))
+
+    limit = auto.Clock(50.0, 1, 0.0, 0.0)
+    choice = auto.Choice([hm.KAnonymity(2)], None, 0.0, limit, {})
+    _, seen = auto.try_methods(Tuples.of(people(columns=65)), choice, search)
+    assert shares == pytest.approx(tried)  # cuts begin only with as much as the first took
+    reasons = {one.method: one.reason or "" for one in seen}
+    assert "as mondrian does" in reasons["personal"]
+    assert (reasons["mondrian"] == "no time was left") == ("mondrian" not in tried)
+
+
+def test_without_a_limit_a_wide_table_tries_the_same_in_another_order():
+    table, models = people(columns=65), [hm.KAnonymity(2)]
+    assert auto.suitable_methods(table, models, "loss") == ["k-member", "mondrian"]
+    assert auto.suitable_methods(table, models, "dbil") == ["k-member", "personal", "mondrian"]
+    both = [hm.anonymize(table, *models, method=name).loss for name in ("personal", "mondrian")]
+    assert both[0] == both[1]
+    large, limit = people(40_000, 65), auto.Clock(20.0, 1, 0.0, 0.0)
+    assert auto.suitable_methods(large, models, "loss") == ["mondrian"]
+    # In blocks, between which the clock is looked at, its size is no matter.
+    assert auto.suitable_methods(large, models, "loss", limit) == ["k-member"]
+
+
+def test_the_settings_of_a_frontier_share_one_limit(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(auto, "time", clock)
+    monkeypatch.setattr(frontier, "time", clock)
+    shares = []
+
+    def divide(measure, setting, effort, seconds):
+        shares.append(seconds)
+        clock.now += seconds + 2.0  # reading figures looks at no clock
+        return divided(measure, setting, effort, None)
+
+    divided = frontier.divided_point
+    monkeypatch.setattr(frontier, "divided_point", divide)
+    ks = [hm.KAnonymity(k) for k in range(2, 10)]
+    found = hm.frontier(people(), ks, methods=["mdav"], time_limit=10 / 0.92)
+    # 10 for 8; 6.75 are left for 7, of which each takes 2 beside its search; 4.74 begin one more.
+    assert shares == pytest.approx([1.25, 0.01, 0.01])
+    assert len(found.points) == 3
+    assert found.undecided == tuple(f"k = {k}; mdav" for k in range(5, 10))
+    assert not found.impossible
 
 
 def test_exact_divides_no_block_anew_when_time_is_up(monkeypatch):

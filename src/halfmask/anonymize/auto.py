@@ -3,7 +3,8 @@
 Candidates are made one after the other, cheapest first, and scored alike: by the loss of the labels
 on all rows, those left out counted in full, or by the metric that was asked for. Without a time
 limit what is tried depends on the size of the table alone, so that a search can be repeated; with
-one, each method gets an even share of what is left of it.
+one, each method gets an even share of what is left of it. On a wide table, where every search can
+use all the time there is, the one that gains most by it comes first and may take all.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from halfmask.anonymize.partition.methods import LEVELS
 from halfmask.errors import (
     HalfmaskError,
     InfeasibleDemandsError,
@@ -58,7 +60,7 @@ class Contender:
 # Cheapest first; the sizes keep each within about a minute, and are judged rather than measured.
 CONTENDERS = (
     Contender("optimal", recodes=True, cells=4e6, columns=24),
-    Contender("local", recodes=True, cells=2e7, columns=64),
+    Contender("local", recodes=True, cells=2e7, columns=LEVELS),
     Contender("personal", recodes=False, cells=2e7),
     Contender("mondrian", recodes=False),
     Contender("k-member", recodes=False, cells=2e6),
@@ -68,6 +70,7 @@ _DIVIDED = ("dbil",)
 _DOOR_SHARE = 0.08  # of a limit, for labels and the door
 _DOOR_CELL = 2e-6  # or so many seconds of the processor for a row's cell, if that is more
 _DOOR_MOST = 0.5  # of a limit, whatever the table is like
+NOTHING = 0.01  # seconds that stand for none
 _PACE_KNOWN = 0.05  # seconds of the processor from which a pace is believed
 
 
@@ -104,7 +107,7 @@ class Clock:
         """The seconds that searches still have; a little where there are none."""
         kept = max(_DOOR_SHARE * self.limit, _DOOR_CELL * self.cells) * self.pace
         kept = min(kept, _DOOR_MOST * self.limit)
-        return max(self.limit - kept - (time.monotonic() - self.began), 0.01)
+        return max(self.limit - kept - (time.monotonic() - self.began), NOTHING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +136,11 @@ class Choice:
         return self.metric if isinstance(self.metric, str) else self.metric.name
 
     @property
+    def limit(self) -> float:
+        """The seconds for all together; 0 where they are not limited."""
+        return 0.0 if self.clock is None else self.clock.limit
+
+    @property
     def scored(self) -> bool:
         """Whether all methods can be scored by their labels; else by what their search says."""
         plain = not isinstance(self.metric, CellMetric) or self.metric == Loss()
@@ -158,18 +166,19 @@ def try_methods(
     seen: list[Attempt] = []
     kept: dict[str, Candidate] = {}
     failure: HalfmaskError | None = None
-    reasons = [_unfit(contender, table, choice) for contender in CONTENDERS]
-    open_ = reasons.count(None)
-    for contender, unfit in zip(CONTENDERS, reasons, strict=True):
+    turns = [(one, _unfit(one, table, choice)) for one in _in_turn(table)]
+    open_ = sum(unfit is None for _, unfit in turns)
+    for contender, unfit in turns:
         reason = unfit
         left = None if choice.clock is None else choice.clock.left
-        if reason is None and left is not None and best is not None and left < _share(choice):
-            reason = "no time was left"
+        if reason is None and left is not None and best is not None:
+            least = max(one.seconds or 0.0 for one in seen) if _wide(table) else 0.1 * choice.limit
+            reason = "no time was left" if left < least else None
         if reason is not None:
             seen.append(Attempt(contender.name, reason=reason))
             continue
         began = time.monotonic()
-        share = None if left is None else max(left / open_, 0.01)
+        share = None if left is None else max(left if _wide(table) else left / open_, NOTHING)
         open_ -= 1
         try:
             found = run(contender.name, share)
@@ -192,15 +201,25 @@ def try_methods(
     return best[1], tuple(_comparable(one, best[1], kept) for one in seen)
 
 
-def suitable_methods(table: Table, models: Sequence[Model], metric: str) -> list[str]:
-    """The methods that would be tried, cheapest first."""
-    choice, rows = Choice(models, metric, 0.0, None, {}), Tuples.of(table)
-    return [one.name for one in CONTENDERS if _unfit(one, rows, choice) is None]
+def suitable_methods(
+    table: Table, models: Sequence[Model], metric: str, clock: Clock | None = None
+) -> list[str]:
+    """The methods that would be tried, in their turn; where the first may take all, it alone."""
+    choice, rows = Choice(models, metric, 0.0, clock, {}), Tuples.of(table)
+    names = [one.name for one in _in_turn(rows) if _unfit(one, rows, choice) is None]
+    return names[:1] if clock is not None and _wide(rows) else names
 
 
-def _share(choice: Choice) -> float:
-    """How much of the time limit a method must still have to be worth a start."""
-    return 0.0 if choice.clock is None else 0.1 * choice.clock.limit
+def _wide(table: Tuples) -> bool:
+    return len(table.table.schema.quasi) > LEVELS
+
+
+def _in_turn(table: Tuples) -> list[Contender]:
+    """The methods, cheapest first; of a wide table what grows classes from far-off rows.
+
+    There it loses least within any time, while cuts need all of it to come near.
+    """
+    return sorted(CONTENDERS, key=lambda one: _wide(table) and one.name != "k-member")
 
 
 def _unfit(contender: Contender, table: Tuples, choice: Choice) -> str | None:
@@ -226,13 +245,21 @@ def _unfit(contender: Contender, table: Tuples, choice: Choice) -> str | None:
         return f"it cannot minimize {choice.metric_name}"
     if contender.recodes and not _alone(contender, choice) and columns > contender.columns:
         return f"the table has more than {contender.columns} quasi-identifiers"
-    if not _alone(contender, choice) and len(table) * columns > contender.cells:
+    if contender.name == "personal" and _wide(table) and _cut_by_labels(choice):
+        return f"more than {LEVELS} quasi-identifiers it divides as mondrian does"
+    # What grows classes does so in small blocks where time is limited.
+    blocks = contender.name == "k-member" and _wide(table) and choice.clock is not None
+    if not _alone(contender, choice) and not blocks and len(table) * columns > contender.cells:
         return "the table is large for it"
     return None
 
 
 def _plain(choice: Choice) -> bool:
     return choice.scored or choice.metric_name in _DIVIDED
+
+
+def _cut_by_labels(choice: Choice) -> bool:
+    return choice.metric_name not in _DIVIDED and "cut" not in choice.options
 
 
 def _cellwise(choice: Choice) -> bool:

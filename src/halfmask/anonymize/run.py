@@ -291,7 +291,7 @@ def _key(table: Table, given: object) -> bytes:
     return key_bytes(given, None)
 
 
-_HIERARCHIES = 1 / 3  # of the time of a search, for finding hierarchies that are automatic
+HIERARCHIES = 1 / 3  # of the time of a search, for finding hierarchies that are automatic
 
 
 def _search(
@@ -308,7 +308,7 @@ def _search(
     if method in PERTURBING:
         found = _perturb(rows, models, method, metric, {**given, "time_limit": limit})
         return replace(found, tuples=entries) if entries.engine else found
-    rows = find_automatic(rows, None if limit is None else _HIERARCHIES * limit)
+    rows = find_automatic(rows, None if limit is None else HIERARCHIES * limit)
     rows = prepare(rows, models, blind=method == CONFIDENTIAL)
     check_hierarchies(rows)
     effort = {name: given[name] for name in _EFFORT} | {"time_limit": left()}

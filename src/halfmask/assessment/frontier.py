@@ -6,6 +6,7 @@ tables are made, measured and forgotten. Nothing is released.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, Any, Unpack
@@ -13,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from halfmask.anonymize import local, optimal
-from halfmask.anonymize.auto import AUTO
+from halfmask.anonymize.auto import AUTO, NOTHING, Clock
 from halfmask.anonymize.groupings import SharedGroupings
 from halfmask.anonymize.node_bounds import LatticeBounds
 from halfmask.anonymize.partition.run import DIVISIONS, Settings, divide_rows
 from halfmask.anonymize.problem import RecodingProblem
-from halfmask.anonymize.run import PERTURBING, anonymize
+from halfmask.anonymize.run import HIERARCHIES, PERTURBING, anonymize
 from halfmask.assessment.frontier_points import (
     FigureReader,
     Frontier,
@@ -94,16 +95,18 @@ class Effort:
 
     Attributes:
         seed: for methods that draw at random.
-        time_limit: seconds for each search.
+        clock: the time limit for all of them together.
         demands: whether people's own demands are kept; the models of the settings hold them then.
     """
 
     seed: int = 0
-    time_limit: float | None = None
+    clock: Clock | None = None
     demands: DemandsChoice = "keep"
 
 
-def divided_point(measure: FigureReader, setting: Setting, effort: Effort) -> Point | None:
+def divided_point(
+    measure: FigureReader, setting: Setting, effort: Effort, time_limit: float | None = None
+) -> Point | None:
     """Divide the rows into classes; None where nothing satisfies the models. Nothing is sealed."""
     table = measure.table
     try:
@@ -114,12 +117,12 @@ def divided_point(measure: FigureReader, setting: Setting, effort: Effort) -> Po
                 method=setting.method,
                 suppression=setting.suppression,
                 seed=effort.seed,
-                time_limit=effort.time_limit,
+                time_limit=time_limit,
                 demands=effort.demands,
             )
             return Point.of(setting, finished_figures(table, made), made.gap, effort.seed)
         own = DIVISIONS[setting.method].metrics[0]
-        how = Settings(setting.method, own, seed=effort.seed, time_limit=effort.time_limit)
+        how = Settings(setting.method, own, seed=effort.seed, time_limit=time_limit)
         found = divide_rows(table, setting.models, how)
     except UnsatisfiableError:
         return None
@@ -303,11 +306,12 @@ class SharedSearch:
         self._figures: dict[tuple[tuple[int, ...], bytes], PointFigures] = {}
 
     def run(
-        self, chain: Sequence[Setting], time_limit: float | None
+        self, chain: Sequence[Setting], share: Callable[[], float | None]
     ) -> Iterator[tuple[Setting, PointFigures | None, float | None]]:
         """Per setting of a chain its figures and gap; no figures where nothing satisfies it.
 
-        An infinite gap says that time was up before anything was found.
+        An infinite gap says that time was up before anything was found; ``share`` gives the seconds
+        for the next search, 0 where none is begun.
         """
         bounds: LatticeBounds | None = None
         previous: Setting | None = None
@@ -317,6 +321,10 @@ class SharedSearch:
             # What fails a weaker setting fails this one too: a chain goes from weak to strong.
             if failed and stronger:
                 yield setting, None, 0.0
+                continue
+            time_limit = share()
+            if time_limit == 0:
+                yield setting, None, inf
                 continue
             problem = self._problem.under(setting.models, setting.suppression)
             if setting.method == "local":
@@ -422,7 +430,8 @@ def frontier(
             - ``utility``: what is lost by which they are compared: ``"loss"`` or ``"distance"``;
               None: loss where it is known of all, else distance.
             - ``seed``: for methods that draw at random.
-            - ``time_limit``: seconds for each search.
+            - ``time_limit``: seconds for all of it: searches share what is left, and settings that
+              are not reached are ``undecided``.
             - ``epsilons``: private tables with each of these budgets. The figures of these points
               are read from the original: they are for the controller only.
             - ``synthesizer``: the method of private tables; ``domains`` their public values, as for
@@ -435,6 +444,7 @@ def frontier(
         >>> hm.frontier(people, [hm.KAnonymity(k) for k in (2, 3)], suppression=[0.0])
         Frontier(2 settings, 2 different results, 2 not dominated)
     """
+    began = time.monotonic(), time.process_time()
     how = FrontierOptions.of(settings)
     if not models and not releases and not how.epsilons:
         require_models(())
@@ -455,10 +465,17 @@ def frontier(
             [replace(one, models=with_demanded_models(held.table, one.models)) for one in chain]
             for chain in wanted
         ]
-    wanted = spread_auto(wanted, held.table, how.metric)
-    done = _Outcomes(sum(map(len, wanted)) + len(how.epsilons) + len(releases or ()), progress)
-    _promises(held, wanted, how.metric, Effort(how.seed, how.time_limit, demands), done)
+    cells = len(held.table) * len(held.table.schema.quasi)
+    clock = None if how.time_limit is None else Clock(how.time_limit, cells, *began)
+    wanted = spread_auto(wanted, held.table, how.metric, clock)
+    total = sum(map(len, wanted)) + len(how.epsilons) + len(releases or ())
+    done = _Outcomes(total, progress, clock)
+    _promises(held, wanted, how.metric, Effort(how.seed, clock, demands), done)
     for epsilon in how.epsilons:
+        name = f"epsilon = {epsilon:g}; {how.synthesizer}"
+        if done.share() == 0:
+            done.add(None, name, inf)
+            continue
         done.add(private_point(held.table, epsilon, how.synthesizer, how.domains, how.draws))
     for name, made in (releases or {}).items():
         done.add(given_point(held.table, name, made))
@@ -533,18 +550,38 @@ def _left_out(rows: int) -> tuple[str, ...]:
 
 
 class _Outcomes:
-    """The points so far; tells who waits how far it is."""
+    """The points so far, and what each may take; tells who waits how far it is."""
 
-    def __init__(self, total: int, progress: Progress | None) -> None:
+    def __init__(self, total: int, progress: Progress | None, clock: Clock | None = None) -> None:
         self.points: list[Point] = []
-        self.impossible: list[Setting] = []
-        self.undecided: list[Setting] = []
+        self.impossible: list[Setting | str] = []
+        self.undecided: list[Setting | str] = []
         self._total, self._progress, self._count = total, progress, 0
+        self._clock, self._end, self._beyond = clock, inf, 0.0
         if progress is not None:
             progress(0, total)
 
-    def add(self, point: Point | None, setting: Setting | None = None, gap: float = 0.0) -> None:
+    def share(self) -> float | None:
+        """The seconds for the next search, 0 where none should begin; None: as many as it takes.
+
+        What stands beside a search, such as reading its figures, looks at no clock: so much as it
+        took at most so far is kept back.
+        """
+        if self._clock is None:
+            return None
+        left = min(self._clock.left, self._clock.limit)
+        share = left / max(self._total - self._count, 1) - self._beyond
+        if self._count and (left < 2 * self._beyond or left <= NOTHING):
+            return 0.0
+        share = max(share, min(NOTHING, left))
+        self._end = time.monotonic() + share
+        return share
+
+    def add(
+        self, point: Point | None, setting: Setting | str | None = None, gap: float = 0.0
+    ) -> None:
         """Take note of a point, or of a setting without one."""
+        self._beyond, self._end = max(self._beyond, time.monotonic() - self._end), inf
         if point is not None:
             self.points.append(point)
         elif setting is not None:
@@ -554,15 +591,17 @@ class _Outcomes:
             self._progress(self._count, self._total)
 
 
-def _names(failed: Sequence[Setting], points: Sequence[Point]) -> tuple[str, ...]:
+def _names(failed: Sequence[Setting | str], points: Sequence[Point]) -> tuple[str, ...]:
     """The settings that gave nothing; of methods tried for ``"auto"``, where none gave anything."""
     promised = {repr(point.models) for point in points}
     lacking = [
-        one if not one.auto else replace(one, method=AUTO)
+        one if isinstance(one, str) or not one.auto else replace(one, method=AUTO)
         for one in failed
-        if not one.auto or repr(tuple(m.to_dict() for m in one.models)) not in promised
+        if isinstance(one, str)
+        or not one.auto
+        or repr(tuple(m.to_dict() for m in one.models)) not in promised
     ]
-    return tuple(dict.fromkeys(one.name for one in lacking))
+    return tuple(dict.fromkeys(one if isinstance(one, str) else one.name for one in lacking))
 
 
 def _promises(
@@ -576,7 +615,9 @@ def _promises(
     if not wanted:
         return
     every = list({id(m): m for chain in wanted for one in chain for m in one.models}.values())
-    ready = prepare(find_automatic(held.table), every)
+    clock = effort.clock
+    ready = find_automatic(held.table, None if clock is None else HIERARCHIES * clock.left)
+    ready = prepare(ready, every)
     check_hierarchies(ready)
     shared: SharedSearch | None = None
     if any(chain[0].recodes for chain in wanted):
@@ -584,12 +625,16 @@ def _promises(
     measure = shared.measure if shared is not None else _figure_reader(ready)
     for chain in wanted:
         if shared is not None and chain[0].recodes:
-            for setting, figures, gap in shared.run(chain, effort.time_limit):
+            for setting, figures, gap in shared.run(chain, done.share):
                 point = None if figures is None else Point.of(setting, figures, gap)
                 done.add(point, setting, gap or 0.0)
         else:
             for setting in chain:
-                done.add(divided_point(measure, setting, effort), setting)
+                share = done.share()
+                if share == 0:
+                    done.add(None, setting, inf)
+                    continue
+                done.add(divided_point(measure, setting, effort, share), setting)
 
 
 def _figure_reader(table: Table) -> FigureReader:

@@ -23,6 +23,7 @@ from halfmask.table.schema import NO_ROWS
 from halfmask.table.table import Table, require_table
 
 if TYPE_CHECKING:
+    from halfmask.anonymize.auto import Clock
     from halfmask.models.verdict import Model
     from halfmask.table.schema import Schema
     from halfmask.table.tuples import Tuples
@@ -141,7 +142,7 @@ def chains(
 
 
 def spread_auto(
-    wanted: Sequence[Sequence[Setting]], table: Table, metric: str
+    wanted: Sequence[Sequence[Setting]], table: Table, metric: str, clock: Clock | None = None
 ) -> list[list[Setting]]:
     """The chains, in place of ``"auto"`` those of the methods that ``anonymize`` would try.
 
@@ -152,7 +153,8 @@ def spread_auto(
     for chain in wanted:
         if chain[0].method != AUTO:
             continue
-        for method in suitable_methods(table, [m for one in chain for m in one.models], metric):
+        models = [m for one in chain for m in one.models]
+        for method in suitable_methods(table, models, metric, clock):
             if method in RECODINGS:
                 out.append([replace(one, method=method, auto=True) for one in chain])
                 continue

@@ -302,7 +302,7 @@ _SHOWN = 40  # settings that are printed; --json and -o hold all
               help="Private tables drawn for each budget; figures are means.")  # fmt: skip
 @click.option("--release", multiple=True, type=click.Path(), help="A finished table to add.")
 @click.option("--seed", type=int, default=0, show_default=True, help="For random methods.")
-@click.option("--time-limit", type=float, help="Seconds for each search.")
+@click.option("--time-limit", type=float, help="Seconds for all of it.")
 @engine_options
 @report_option
 @as_json

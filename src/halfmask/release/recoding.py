@@ -268,19 +268,25 @@ def _match(
     """Which tuples fall into the classes of ``step``."""
     classes = step.classes or ()
     alive, key = np.arange(len(units[0])), np.zeros(len(units[0]), dtype=np.int64)
-    open_ = np.zeros(len(classes), dtype=np.int64)
+    open_, apart = np.zeros(len(classes), dtype=np.int64), len(classes) == 1
     for position, (name, (place, look)) in enumerate(zip(names, labels, strict=True)):
         listed = np.array([place.get(c[position], -1) for c in classes], dtype=np.int64)
-        classes = tuple(c for c, at in zip(classes, listed, strict=True) if at >= 0)
-        span = len(place)
-        begun, open_ = np.unique(
-            open_[listed >= 0] * span + listed[listed >= 0], return_inverse=True
-        )
         # Only what agrees with a class so far is looked at further: columns may be many.
-        own = key * span + look[step.levels[name]][units[position][alive]]
-        key = np.searchsorted(begun, own)
-        agrees = key < len(begun)
-        agrees[agrees] = begun[key[agrees]] == own[agrees]
+        own = look[step.levels[name]][units[position][alive]]
+        if apart:  # each tuple is left with one class that it may fall into
+            agrees = listed[key] == own
+        else:
+            classes = tuple(c for c, at in zip(classes, listed, strict=True) if at >= 0)
+            span = len(place)
+            begun, open_ = np.unique(
+                open_[listed >= 0] * span + listed[listed >= 0], return_inverse=True
+            )
+            own += key * span
+            key = np.searchsorted(begun, own)
+            agrees = key < len(begun)
+            agrees[agrees] = begun[key[agrees]] == own[agrees]
+            if len(begun) == len(classes):
+                apart, classes = True, tuple(classes[i] for i in np.argsort(open_).tolist())
         alive, key = alive[agrees], key[agrees]
         if not len(alive):
             break

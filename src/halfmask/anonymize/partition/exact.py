@@ -66,10 +66,8 @@ def find_optimum(task: PartitionTask) -> Division:
         raise ParameterError(
             "metric", metric, "dbil, wcsd or diameter where a sensitive column or a link counts"
         )
-    deadline = task.deadline
-    if deadline is None:
-        _compile(task, metric)
-        deadline = time.monotonic() + PATIENCE
+    _compile(task, metric)
+    deadline = time.monotonic() + PATIENCE if task.deadline is None else task.deadline
     usual = _WHOLE_LINKS if linked else _WHOLE_VALUES if valued else _WHOLE[metric]
     largest = int(task.options.get("block", usual))
     if linked and len(task) > largest:
@@ -287,7 +285,7 @@ def _least_near(shares: NDArray[np.float64], value: int, t: float, most: int) ->
 
 
 def _compile(task: PartitionTask, metric: str) -> None:
-    """Solve a few rows, so that compiling does not count as time of the search."""
+    """Solve a few rows, so that nothing is compiled when the time of the search is up."""
     from halfmask.kernels.partition.pricing import Rules
 
     part = task.take(np.arange(min(len(task), 4)))

@@ -258,14 +258,14 @@ def divide_from_levels(task: PartitionTask) -> Division:
     """
     widths = widths_of(task)
     ids = None
-    if len(task) == len(task.table) and len(task.space.columns) <= _LEVELS and not is_late(task):
+    if len(task) == len(task.table) and len(task.space.columns) <= LEVELS and not is_late(task):
         ids = level_classes(task)
     if ids is None:
         ids = cut_by_labels(task, widths)
     return Division(repair(task, improve_by_labels(task, widths, repair(task, ids))))
 
 
-_LEVELS = 64  # columns up to which levels are searched
+LEVELS = 64  # columns up to which levels are searched; rows of wider tables are cut top down
 _REGRET = 1.25  # how much of what a row loses anyway is taken off its marginal cost
 _SWEEPS = 20
 _ENOUGH = 0.001  # stop when a sweep gains less than this share

@@ -46,7 +46,7 @@ const FIELDS = {
     { name: "methods", label: "Methods", kind: "list", hint: "auto", more: true },
     { name: "risk", label: "Compare by this risk", kind: "choice", options: ["mean", "highest", "inference"], hint: "mean", more: true },
     { name: "utility", label: "and by this loss", kind: "choice", options: ["loss", "distance"], hint: "loss where it is known", more: true },
-    { name: "time_limit", label: "Time limit for each search, in seconds", kind: "number", min: 0.1, hint: "none", more: true },
+    { name: "time_limit", label: "Time limit for all settings together, in seconds", kind: "number", min: 0.1, hint: "none", more: true },
     { name: "demands", label: "set people's own demands aside; what leaves says so first", kind: "check", value: "ignore", more: true },
   ],
   compare: [
