@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 
 from halfmask.errors import InputError, ParameterError
 from halfmask.masking.step import value_type
-from halfmask.table.values import as_moments, is_number, is_text, out_of_calendar
+from halfmask.table.moments import as_moments, out_of_calendar
+from halfmask.table.values import is_number, is_text
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

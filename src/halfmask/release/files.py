@@ -23,8 +23,9 @@ from halfmask.ownership import make_private
 from halfmask.release.document import AS_IT_WAS
 from halfmask.release.labels import decode_labels
 from halfmask.table.files.rows import Incoming
+from halfmask.table.moments import moments_by
 from halfmask.table.read import INSIDE, form_written, is_declared
-from halfmask.table.values import dictionary_of, infer_type, is_text, moments_by, sort_dictionary
+from halfmask.table.values import dictionary_of, infer_type, is_text, sort_dictionary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -41,9 +41,10 @@ from halfmask.release.labels import decoded_type, encode_labels
 from halfmask.table.columns import Column
 from halfmask.table.files.rows import normalize
 from halfmask.table.files.toml import read_mapping, toml_section
+from halfmask.table.moments import form_of
 from halfmask.table.read import BLANK, COUNTED, FILE, INSIDE, schema_beside
 from halfmask.table.schema import TIES, Schema
-from halfmask.table.values import form_of, is_text
+from halfmask.table.values import is_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, get_args
 
 from halfmask.errors import InputError
-from halfmask.table.values import MARKS, form_fault
+from halfmask.table.moments import form_fault
+from halfmask.table.values import MARKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

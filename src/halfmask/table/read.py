@@ -18,35 +18,40 @@ from halfmask.table.files import text_file
 from halfmask.table.files.rows import Incoming, normalize, raw_rows, text_column
 from halfmask.table.files.text_file import TEXT
 from halfmask.table.files.toml import mapping_of
+from halfmask.table.moments import (
+    ALLOWED,
+    DECLARED_FORMS,
+    EXCEL,
+    FORMAT_HINT,
+    FORMS,
+    are_years,
+    as_moments,
+    form_of,
+    format_question,
+    formats_to_state,
+    forms_of,
+    moment_column,
+    moments_by,
+    no_dates,
+    serial_moments,
+)
 from halfmask.table.policies import read_policies
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 from halfmask.table.values import (
-    ALLOWED,
-    DECLARED_FORMS,
-    EXCEL,
-    FORMS,
     TWO_MARKS,
-    TWO_ORDERS,
-    as_moments,
     cast_dictionary,
     comma_hint,
     dictionary_of,
-    form_of,
-    forms_of,
     has_comma,
     has_two_marks,
     infer_type,
     is_number,
     is_text,
     mark_of,
-    moment_column,
-    moments_by,
-    no_dates,
     no_numbers,
     number_column,
     require_mark,
-    serial_moments,
     sort_dictionary,
     used_values,
 )
@@ -229,7 +234,9 @@ def _as_dates(
     forms = forms_of(values, (*FORMS, *DECLARED_FORMS))
     if len(forms) == 1:
         return moment_column(data, forms[0]), none, ""
-    return None, none if forms else no_dates(values), TWO_ORDERS if forms else ""
+    if stated := formats_to_state(values):
+        return None, none, format_question(stated)
+    return None, no_dates(values), FORMAT_HINT
 
 
 def _from_serials(
@@ -245,8 +252,9 @@ def _from_serials(
         moments = moments_by(data.cast(pa.string()).combine_chunks(), entry.format)
         if moments.null_count == data.null_count:
             return _set(arrow, name, pa.chunked_array([moments]))
-    years = low >= 1000 and high < 3000
-    counted = entry.format == EXCEL or (entry.format is None and origin == EXCEL and not years)
+    counted = entry.format == EXCEL or (
+        entry.format is None and origin == EXCEL and not are_years(low, high)
+    )
     if counted and low > -600_000 and high < 2_900_000:
         return _set(arrow, name, serial_moments(data))
     faults.append(

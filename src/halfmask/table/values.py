@@ -1,7 +1,5 @@
 """One dictionary of distinct values for a whole column.
 
-Dates and times: how texts are read as such, and which of them a calendar holds.
-
 Numbers with a decimal comma, as much of Europe writes them: ``12,5`` and ``1.234,56``.
 
 The mark is found per column, from all its values. Where nothing is declared, ``1,5`` may as well be
@@ -14,8 +12,6 @@ What a text column holds, decided on its distinct values alone.
 
 from __future__ import annotations
 
-import re
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,10 +20,9 @@ import pyarrow.compute as pc
 
 from halfmask.errors import HierarchyError, ParameterError
 from halfmask.table.hierarchy import canonical
+from halfmask.table.moments import form_of, moment_column, out_of_calendar
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from halfmask.table.schema import Schema
@@ -70,61 +65,6 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
     return array.chunk(0) if array.num_chunks else pa.array([], type=column.type)
 
 
-KINDS = (pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC"))
-ALLOWED = "YYYY-MM-DD of the years 1 to 9999, or with a time, all with a zone or all without"
-
-_FIRST, _LAST = -719_162, 2_932_896  # days from 1970-01-01 to 0001-01-01 and 9999-12-31
-_PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000}
-
-
-def out_of_calendar(values: pa.Array | pa.ChunkedArray) -> int:
-    """How many dates or times lie outside the years 1 to 9999, which nothing could write."""
-    kind = values.type
-    if pa.types.is_date32(kind):
-        first, last, count = _FIRST, _LAST + 1, values.cast(pa.int32())
-    elif pa.types.is_timestamp(kind) and kind.unit in _PER_DAY:
-        slack = 1 if kind.tz else 0  # a zone may move a time into the next or the last day
-        first, last = (day * _PER_DAY[kind.unit] for day in (_FIRST + slack, _LAST + 1 - slack))
-        count = values.cast(pa.int64())
-    else:
-        return 0
-    outside = pc.or_(pc.less(count, first), pc.greater_equal(count, last))
-    return pc.sum(outside).as_py() or 0
-
-
-def zone_known(kind: pa.DataType) -> bool:
-    """Whether the time zone of a type, if it has one, is one that Arrow can compute with."""
-    if not pa.types.is_timestamp(kind) or kind.tz is None:
-        return True
-    try:
-        pc.year(pa.array([0], kind))
-    except pa.ArrowInvalid:
-        return False
-    return True
-
-
-def as_moments(texts: pa.Array, kinds: Sequence[pa.DataType] = KINDS) -> pa.Array | None:
-    """ISO 8601 texts as the first of ``kinds`` that takes all of them; those with a zone as UTC."""
-    for kind in kinds:
-        try:
-            moments = texts.cast(kind)
-        except pa.ArrowInvalid:
-            continue
-        if not out_of_calendar(moments):
-            return moments
-    return None
-
-
-def no_moments(texts: pa.Array) -> pa.Array:
-    """Which texts hinder ``as_moments``: those that are none or, if all are, those with a zone."""
-    # Arrow casts all or none: each text alone says whether it is one.
-    alone = [pa.array([text]) for text in texts.to_pylist()]
-    bad = [as_moments(text) is None for text in alone]
-    if not any(bad):
-        bad = [as_moments(text, KINDS[:2]) is None for text in alone]
-    return pa.array(bad, pa.bool_())
-
-
 MARKS = (",", ".")
 HINT = (
     ' They look like numbers with a decimal comma: say decimal = "," under [table], or read the'
@@ -133,10 +73,6 @@ HINT = (
 TWO_MARKS = (
     " Its commas may be decimal marks or stand between thousands: say which is the decimal mark,"
     ' decimal = "," or decimal = ".", in the column\'s entry of the schema.'
-)
-TWO_ORDERS = (
-    " Its dates can be read as day/month and as month/day: say which, such as"
-    ' format = "%d/%m/%Y" or format = "%m/%d/%Y", in the column\'s entry of the schema.'
 )
 _NUMBER = r"^[+-]?([1-9][0-9]{0,2}(\.[0-9]{3})+|0|[1-9][0-9]*)(,[0-9]+)?$"
 
@@ -450,136 +386,3 @@ def no_numbers(values: pa.Array, stated: str | None, usual: str | None) -> pa.Ar
     return pc.invert(
         max((_matches(texts, mark) for mark in marks), key=lambda found: pc.sum(found).as_py() or 0)
     )
-
-
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_PARTS = {
-    "d": "[0-9]{1,2}", "m": "[0-9]{1,2}", "Y": "[0-9]{4}", "y": "[0-9]{2}", "H": "[0-9]{1,2}",
-    "M": "[0-9]{2}", "S": "[0-9]{2}", "b": "[A-Za-z]{3}", "B": "[A-Za-z]{3,9}",
-}  # fmt: skip
-_DAYS = (
-    "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d",
-    "%d %b %Y", "%d-%b-%Y", "%d%b%Y", "%d %B %Y", "%B %d, %Y", "%b %d, %Y",
-)  # fmt: skip
-_TIMES = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S", ", %H:%M", ":%H:%M:%S")
-FORMS = tuple(day + time for day in _DAYS for time in _TIMES)
-DECLARED_FORMS = ("%Y-%m", "%Y", "%Y%m%d", "%m/%Y", "%m.%Y")  # dates only where that is said
-EXCEL = "excel"
-
-
-def form_fault(form: object) -> str | None:
-    """What is wrong with the form in which dates are said to be written; None: nothing."""
-    known = ", ".join(f"%{part}" for part in _PARTS)
-    if form == EXCEL:
-        return None
-    if not isinstance(form, str):
-        return f'format must be a text such as "%d.%m.%Y", of {known}, or "excel"'
-    parts = re.findall("%(.?)", form)
-    year = {"Y", "y"} & set(parts)
-    if set(parts) - set(_PARTS) or len(set(parts)) < len(parts) or len(year) != 1:
-        return f'format must have one year and be made of {known}, such as "%d.%m.%Y"'
-    return None
-
-
-@cache
-def _pattern(form: str) -> str:
-    """A form of dates as a regular expression."""
-    return "".join(
-        f"(?P<{piece[1]}>{_PARTS[piece[1]]})" if piece[:1] == "%" else re.escape(piece)
-        for piece in re.split("(%.)", form)
-    )
-
-
-def moments_by(texts: pa.Array, form: str) -> pa.Array:
-    """Texts written in ``form`` as dates, or as times where it has hours; null where one is not."""
-    found = pc.extract_regex(_trim(texts), f"^{_pattern(form)}$")
-    fits = np.asarray(pc.fill_null(pc.is_valid(found), fill_value=False))
-    parts = {name: _part(found, name, fits) for name in re.findall("%(.)", form)}
-    years = parts["Y"] if "Y" in parts else _full_years(parts["y"])
-    months = parts.get("m", parts.get("b", parts.get("B", np.ones(len(years), dtype=np.int64))))
-    days = parts.get("d", np.ones(len(years), dtype=np.int64))
-    fits = fits & (years >= 1) & (months >= 1) & (months <= 12)
-    first = ((years - 1970) * 12 + months - 1).astype("datetime64[M]")
-    length = ((first + 1).astype("datetime64[D]") - first.astype("datetime64[D]")).astype(np.int64)
-    fits = fits & (days >= 1) & (days <= length)
-    count = first.astype("datetime64[D]").astype(np.int64) + days - 1
-    if "H" not in parts:
-        return pa.array(count.astype(np.int32), mask=~fits).cast(pa.date32())
-    zero = np.zeros(len(years), dtype=np.int64)
-    minutes, seconds = parts.get("M", zero), parts.get("S", zero)
-    fits = fits & (parts["H"] < 24) & (minutes < 60) & (seconds < 60)
-    count = count * 86_400 + parts["H"] * 3_600 + minutes * 60 + seconds
-    return pa.array(count, mask=~fits).cast(pa.timestamp("s"))
-
-
-def _part(found: pa.Array, name: str, fits: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """One part of each text as a number; 0 where the text does not fit."""
-    texts = pc.fill_null(pc.struct_field(found, name), "0")
-    if name in ("b", "B"):
-        short = pc.utf8_slice_codeunits(pc.utf8_lower(texts), 0, 3)
-        places = pc.add(pc.index_in(short, value_set=pa.array(_MONTHS)), 1)
-        return np.asarray(pc.fill_null(places, 0), dtype=np.int64)
-    numbers = np.asarray(texts.cast(pa.int64()), dtype=np.int64)
-    return np.where(fits, numbers, 0)
-
-
-def _full_years(short: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Years of two digits, from 1969 to 2068 as in POSIX."""
-    return np.where(short < 69, short + 2000, short + 1900)
-
-
-def _shape(text: str) -> str:
-    """A text with one sign for all digits that stand together, and one for all letters."""
-    return re.sub("[A-Za-z]+", "a", re.sub("[0-9]+", "0", text))
-
-
-@cache
-def _form_shape(form: str) -> str:
-    """The shape of every text that is written in ``form``."""
-    return _shape(re.sub("%[bB]", "a", re.sub("%[^bB]", "0", form)))
-
-
-def forms_of(values: pa.Array, forms: Sequence[str] = FORMS) -> list[str]:
-    """The forms in which all texts are dates, those that mean the same dates named once."""
-    first = values.slice(0, 1)
-    # Every form that is guessed writes the year with four digits.
-    if not _any(pc.match_substring_regex(first, "[0-9]{4}")):
-        return []
-    shape = _shape(_trim(first)[0].as_py())
-    kept: list[tuple[str, pa.Array]] = []
-    for form in forms:
-        if _form_shape(form) != shape or moments_by(first, form).null_count:
-            continue
-        moments = moments_by(values, form)
-        if not moments.null_count and not any(moments.equals(other) for _, other in kept):
-            kept.append((form, moments))
-    return [form for form, _ in kept]
-
-
-def form_of(values: pa.Array, forms: Sequence[str] = FORMS) -> str | None:
-    """The one form in which all texts are dates; None: none, or several that differ."""
-    found = forms_of(values, forms)
-    return found[0] if len(found) == 1 else None
-
-
-def moment_column(column: pa.ChunkedArray, form: str) -> pa.ChunkedArray:
-    """A dictionary column of texts that are all written in ``form``, as dates or times."""
-    chunks = [moments_by(chunk.dictionary, form).take(chunk.indices) for chunk in column.chunks]
-    return pa.chunked_array(chunks)
-
-
-def serial_moments(numbers: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Days as Excel counts them, as dates; as times where some have a part of a day."""
-    # From 1899-12-30, where Excel counts from, to 1970-01-01 there are 25,569 days.
-    seconds = pc.round(pc.multiply(pc.subtract(numbers.cast(pa.float64()), 25_569.0), 86_400.0))
-    moments = seconds.cast(pa.int64()).cast(pa.timestamp("s"))
-    whole = pc.all(pc.equal(pc.floor(numbers.cast(pa.float64())), numbers.cast(pa.float64())))
-    return moments.cast(pa.date32()) if whole.as_py() is not False else moments
-
-
-def no_dates(values: pa.Array) -> pa.Array:
-    """Which texts are no dates: in the form that most of them fit."""
-    best = max((moments_by(values, form) for form in (*FORMS, *DECLARED_FORMS)),
-               key=lambda found: len(found) - found.null_count)  # fmt: skip
-    iso = no_moments(values)
-    return pc.is_null(best) if best.null_count < (pc.sum(iso).as_py() or 0) else iso

@@ -22,7 +22,7 @@ import pyarrow as pa
 from halfmask.errors import EngineUnavailableError, InputError
 from halfmask.table.files.text_file import first_bytes, name_of, open_zip
 from halfmask.table.hierarchy import canonical
-from halfmask.table.values import serial_moments
+from halfmask.table.moments import serial_moments
 
 if TYPE_CHECKING:
     import zipfile

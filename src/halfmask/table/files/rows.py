@@ -22,7 +22,8 @@ from halfmask.errors import InputError, ParameterError
 from halfmask.table.columns import check_names, has_row_names
 from halfmask.table.files import formats, text_file
 from halfmask.table.files.text_file import read_csv
-from halfmask.table.values import dictionary_of, is_text, out_of_calendar, zone_known
+from halfmask.table.moments import out_of_calendar, zone_known
+from halfmask.table.values import dictionary_of, is_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,17 +11,18 @@ import pyarrow.compute as pc
 
 from halfmask.errors import HierarchyError
 from halfmask.table.hierarchies.tree import Levels, assemble, check_top, options, with_top
-from halfmask.table.values import (
+from halfmask.table.moments import (
     ALLOWED,
     DECLARED_FORMS,
+    FORMAT_HINT,
     FORMS,
-    TWO_ORDERS,
     as_moments,
+    format_question,
     forms_of,
-    is_text,
     moments_by,
     no_dates,
 )
+from halfmask.table.values import is_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -100,7 +101,8 @@ def dates_of(column: str, values: pa.Array) -> pa.Array:
         return values
     if not is_text(values.type):
         raise HierarchyError(
-            f"Column '{column}' holds {values.type}, not dates; choose another hierarchy."
+            f"Column '{column}' holds {values.type}, not dates: choose another hierarchy, or say "
+            'kind = "date" and how its numbers are dates, such as format = "excel".'
         )
     moments = as_moments(values)
     if moments is None:
@@ -108,10 +110,11 @@ def dates_of(column: str, values: pa.Array) -> pa.Array:
         if len(forms) == 1:
             return moments_by(values, forms[0])
         if forms:
-            raise HierarchyError(f"Column '{column}':{TWO_ORDERS}")
+            raise HierarchyError(f"Column '{column}':{format_question(forms)}")
         bad = pc.sum(no_dates(values)).as_py()
         raise HierarchyError(
             f"Column '{column}': {bad} distinct value(s) are no dates; write {ALLOWED}."
+            + FORMAT_HINT
         )
     return moments
 

@@ -5,46 +5,34 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from halfmask.errors import HierarchyError, InputError, ParameterError
 from halfmask.table.classes import QuasiIdentifiers, search_quasi_identifiers
 from halfmask.table.columns import Column, abbreviate_names
-from halfmask.table.files.rows import text_column
 from halfmask.table.hierarchies import Auto, Dates, Flat
 from halfmask.table.hierarchies.builders import INTERVALS, find_automatic
-from halfmask.table.hierarchy import canonical
+from halfmask.table.moments import (
+    EXCEL,
+)
 from halfmask.table.proposals.counts import ColumnCounts, RowCounts
 from halfmask.table.proposals.roles import RoleFound, SurveyDesign, design_of, policy_of, role_of
 from halfmask.table.proposals.shapes import (
     Facts,
     facts_of,
-    is_code,
-    is_padded,
     round_intervals,
     shape_of,
 )
-from halfmask.table.read import declared_schema, read_rows, without_missing
+from halfmask.table.proposals.writing import (
+    Writing,
+    understood_entries,
+    usual_mark,
+    without_tokens,
+    writing_notes,
+)
+from halfmask.table.read import declared_schema, read_rows
 from halfmask.table.schema import Schema, schema_to_toml
 from halfmask.table.table import Table
-from halfmask.table.values import (
-    FORMS,
-    TWO_MARKS,
-    TWO_ORDERS,
-    are_comma_numbers,
-    as_moments,
-    cast_dictionary,
-    forms_of,
-    has_two_marks,
-    infer_type,
-    is_number,
-    mark_of,
-    moment_column,
-    number_column,
-    used_values,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -179,24 +167,7 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:] + "."
 
 
-_SENTINEL_WORDS = (
-    ".", "-", "--", "refused", "refusal", "unknown", "don't know", "dont know", "dk", "no answer",
-    "not applicable", "not available", "prefer not to say", "not answered", "missing", "k.a.",
-    "k. a.", "keine angabe", "keine antwort", "verweigert", "unbekannt", "weiß nicht", "inconnu",
-    "ne sait pas", "refus", "desconocido", "no sabe", "no contesta", "sconosciuto", "non so",
-    "non risponde", "onbekend", "weet niet", "geen antwoord", "#n/a", "n.a.", "na", "n/a", "nan",
-    "null",
-)  # fmt: skip
-_SENTINEL_NUMBERS = tuple(
-    float(sign + digit * count)
-    for sign, digits in (("", "789"), ("-", "1789"))
-    for digit in digits
-    for count in range(1, 7)
-    if (sign, count) != ("", 1) and (digit, count) not in (("1", 2), ("1", 3))
-)
-_ENOUGH_NUMBERS = 3
 _TAKEN_BY = {"decimal": "numeric", "format": "date"}
-_MISSING = ("?", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null")
 HIERARCHIES = ("proposed", "auto")
 _LIMIT = 3
 _WORK = 2e8  # rows times column sets: about a second
@@ -223,9 +194,9 @@ def describe(
     counted = _counts(table, hierarchies)
     held = counted.columns
     origin = _origin(table)
-    entries, tokens = _without_tokens({n: one.entries for n, one in held.items()}, origin)
-    usual = _usual_mark(entries, table.schema.decimal, origin)
-    entries, writings = _understood(entries, usual)
+    entries, tokens = without_tokens({n: one.entries for n, one in held.items()}, origin)
+    usual = usual_mark(entries, table.schema.decimal, origin)
+    entries, writings = understood_entries(entries, usual, workbook=origin == EXCEL)
     facts = [facts_of(name, entries[name], held[name]) for name in entries]
     policy, demands = _policy(facts, table.schema)
     design = design_of([f for f in facts if f.name not in demands], counted.pairs)
@@ -236,7 +207,7 @@ def describe(
     notes = [
         *table.notes,
         *_notes(found, design, tokens),
-        *_writing_notes(writings, usual),
+        *writing_notes(writings, usual),
         *_many_notes(facts),
     ]
     if hierarchies == "auto":
@@ -355,144 +326,6 @@ def _with_found(proposal: Proposal, builder: HierarchyBuilder | None) -> Proposa
     return replace(proposal, hierarchy=round_intervals(builder), why=why)
 
 
-def _without_tokens(entries: ColumnEntries, origin: str) -> tuple[ColumnEntries, tuple[str, ...]]:
-    """The entries with texts such as ``?`` taken as missing, and which of them occur."""
-    known = pa.array(_MISSING)
-    tokens: dict[str, None] = {}
-    found = dict(entries)
-    for name, column in entries.items():
-        if not pa.types.is_dictionary(column.type):
-            continue
-        values = used_values(column)
-        seen = values.filter(pc.is_in(values, value_set=known)).to_pylist()
-        if not seen or _are_country_codes(values):
-            continue
-        tokens.update(dict.fromkeys(seen))
-        column = text_column(column, seen)
-        found[name] = infer_type(column) if origin == "csv" else column
-    return found, tuple(sorted(tokens))
-
-
-@dataclass(slots=True)
-class Writing:
-    """How the values of a column are written.
-
-    Attributes:
-        entry: what the schema has to say about it, by its keys.
-        why: the same in words.
-        comma: whether its numbers have a decimal comma.
-        question: what only the controller can say.
-    """
-
-    entry: dict[str, Any] = field(default_factory=dict)
-    why: list[str] = field(default_factory=list)
-    comma: bool = False
-    question: str = ""
-
-
-def _usual_mark(entries: ColumnEntries, stated: str | None, origin: str) -> str | None:
-    """The decimal mark of a text file as a whole, where its columns agree on a comma.
-
-    Where other columns have points, each column with commas has to say so.
-    """
-    if origin != "csv" or stated is not None:
-        return stated
-    floats = any(pa.types.is_floating(column.type) for column in entries.values())
-    texts = [used_values(c) for c in entries.values() if pa.types.is_dictionary(c.type)]
-    clear = any(are_comma_numbers(values) and not has_two_marks(values) for values in texts)
-    return "," if clear and not floats else None
-
-
-def _understood(
-    entries: ColumnEntries, usual: str | None
-) -> tuple[ColumnEntries, dict[str, Writing]]:
-    """The entries as every verb will read them by the proposed schema, and what it has to say."""
-    found, writings = {}, {}
-    for name, column in entries.items():
-        writing = Writing()
-        if pa.types.is_dictionary(column.type):
-            column = _understood_texts(name, column, usual, writing)
-        if is_number(column.type):
-            column = _without_sentinels(column, writing)
-        found[name], writings[name] = column, writing
-    return found, writings
-
-
-def _understood_texts(
-    name: str, column: pa.ChunkedArray, usual: str | None, writing: Writing
-) -> pa.ChunkedArray:
-    values = used_values(column)
-    words = pc.utf8_lower(pc.utf8_trim_whitespace(values))
-    odd = pc.is_in(words, value_set=pa.array(_SENTINEL_WORDS))
-    absent = values.filter(odd)
-    if 0 < len(absent) < len(values):
-        writing.entry["missing"] = tuple(absent.to_pylist())
-        writing.why.append(f"{len(absent)} of its texts usually mean a missing value")
-        column = text_column(column, absent.to_pylist())
-    values = used_values(column)
-    if len(values) == 0:
-        return column
-    forms = [] if as_moments(values) is not None else forms_of(values, (*FORMS, "%Y-%m"))
-    if len(forms) == 1:
-        writing.entry["format"] = forms[0]
-        return moment_column(column, forms[0])
-    if forms:
-        writing.question = f"Column '{name}':{TWO_ORDERS}"
-        return column
-    if (moments := as_moments(values)) is not None:
-        return cast_dictionary(column, moments.type)
-    facts = facts_of(name, column)
-    mark = None if is_code(facts) or is_padded(values) else mark_of(values, None, usual)
-    if mark is None:
-        if has_two_marks(values) and usual is None:
-            writing.question = f"Column '{name}':{TWO_MARKS}"
-        return column
-    writing.comma = mark == ","
-    if mark == "," != usual or (mark == "." and usual == ","):
-        writing.entry["decimal"] = mark
-    return number_column(column, mark)
-
-
-def _without_sentinels(column: pa.ChunkedArray, writing: Writing) -> pa.ChunkedArray:
-    """The numbers without those that usually mean a missing value and lie far from all others."""
-    numbers = pc.unique(column.drop_null()).cast(pa.float64(), safe=False).to_numpy()
-    held = np.sort(numbers[np.isfinite(numbers)])
-    usual = np.isin(held, _SENTINEL_NUMBERS)
-    if not usual.any() or usual.all():
-        return column
-    low, high = held[~usual].min(), held[~usual].max()
-    room = max(high - low, 1.0)
-    far = usual & ((held > high + 2 * room) | ((held < 0) & (low >= 0)))
-    if not far.any() or np.count_nonzero(~usual) < _ENOUGH_NUMBERS:
-        return column
-    texts = [canonical(int(number)) for number in held[far]]
-    writing.entry["missing"] = (*writing.entry.get("missing", ()), *texts)
-    writing.why.append(f"{len(texts)} of its numbers usually mean a missing value")
-    return without_missing(column, texts)
-
-
-def _writing_notes(writings: Mapping[str, Writing], usual: str | None) -> list[str]:
-    notes = [writing.question for writing in writings.values() if writing.question]
-    commas = [name for name, writing in writings.items() if writing.comma]
-    if commas and usual == ",":
-        notes.append(
-            f"Numbers with a decimal comma: {abbreviate_names(commas)}. They are read as numbers "
-            'with decimal = "," under [table] (or --decimal ,), else as text.'
-        )
-    elif commas:
-        notes.append(
-            f"Numbers with a decimal comma: {abbreviate_names(commas)}. Each says so with "
-            'decimal = "," in its entry, as other columns have points.'
-        )
-    absent = [name for name, writing in writings.items() if "missing" in writing.entry]
-    if absent:
-        notes.append(
-            f"Proposed as missing, in these columns only: values that usually mean it in "
-            f"{abbreviate_names(absent)}. Delete the entry missing where they are values."
-        )
-    return notes
-
-
 def _many_notes(facts: list[Facts]) -> list[str]:
     """Which columns have so many values that some of these were looked at."""
     many = [one for one in facts if one.many is not None]
@@ -503,11 +336,6 @@ def _many_notes(facts: list[Facts]) -> list[str]:
         f"Very many values: {abbreviate_names([one.name for one in many])}. All were counted; kind "
         f"and hierarchy were judged by {looked:,} of them, the most frequent ones."
     ]
-
-
-def _are_country_codes(values: pa.Array) -> bool:
-    """NA among codes of two letters is Namibia."""
-    return bool(pc.all(pc.match_substring_regex(values, "^[A-Z]{2}$")).as_py()) and len(values) > 9
 
 
 def _proposal(facts: Facts, said: RoleFound, found: QuasiIdentifiers, writing: Writing) -> Proposal:

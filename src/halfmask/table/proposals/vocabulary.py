@@ -63,6 +63,22 @@ def special_category(words: tuple[str, ...]) -> str | None:
     return next((kind for kind, listed in SPECIAL.items() if contains_word(listed, words)), None)
 
 
+FIRST_SERIAL = 10_000  # days as Excel counts them, from 1927 on: fewer are rather a duration
+
+
+def names_an_amount(words: tuple[str, ...]) -> bool:
+    """Whether a name is that of an amount, a weight or a number of somebody or something."""
+    listed = (AMOUNTS, PEOPLE, BODY_OR_SURVEY_WEIGHTS, WEIGHTS, SPECIAL["money"])
+    return any(contains_word(one, words) for one in listed)
+
+
+def names_a_day(words: tuple[str, ...], least: float) -> bool:
+    """Whether a name says that numbers from ``least`` on are days of the calendar."""
+    if names_an_amount(words):
+        return False
+    return contains_word(DATES, words) or (least >= FIRST_SERIAL and contains_word(EVENTS, words))
+
+
 SPECIAL: dict[str, str] = {
     "health": """
         *disease* illness* sick sickness *diagnos* *symptom* icd icd9 icd10 *medicat* *medicin*
@@ -140,6 +156,12 @@ AMOUNTS = """
     amount bill cost costs price fee count number has is known any size type year years income
     betrag* kosten preis anzahl montant cout prix importe precio importo prezzo bedrag aantal
     ja nein yes no status group gruppe class score"""
+DATES = "date dates dob *datum *datums fecha* serial *serial datenaissance"
+EVENTS = """
+    birth* *geburt* geboren naissance nacimiento nascita admission* admitted admit discharg* visit
+    visited aufnahme* entlass* entlassung* eintritt* austritt* besuch ingreso alta sortie entree
+    death died *tod *todes* deces muerte diagnosed operation start begin* beginn end ende onset
+    inscription enrol* opname ontslag data"""
 HOUSEHOLDS = """
     hid hhid household* hh haushalt* menage* hogar* familia famid family huishoud* hhidn hhnr
     famiglia nucleo db030 hb030 rx030 px030"""
