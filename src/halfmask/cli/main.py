@@ -31,7 +31,7 @@ VERBS = {
     "describe": "describe",
     "assess": "assess",
     "risks": "assess",
-    "check": "publish",
+    "check": "check",
     "discriminate": "assess",
     "anonymize": "publish",
     "recode": "publish",

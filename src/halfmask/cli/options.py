@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from halfmask.models.options import Form
     from halfmask.models.verdict import Model
+    from halfmask.release.doors.series import SeriesLedger
     from halfmask.table.columns import Role
     from halfmask.table.schema import Schema
     from halfmask.table.table import Table
@@ -401,3 +402,19 @@ def show_criteria(criteria: Sequence[Mapping[str, Any]], *, to: str = "stdout") 
         rows,
         to=to,
     )
+
+
+series_key = click.option(
+    "--ledger-key", type=click.Path(), help="The secret file that --previous is sealed with."
+)
+
+
+def series_ledger(given: dict[str, Any]) -> SeriesLedger | None:
+    """The ledger of --previous, opened with its key."""
+    from halfmask.release.doors.series import SeriesLedger
+
+    if given["previous"]:
+        return SeriesLedger.open(given["previous"], given["ledger_key"])
+    if given["ledger_key"]:
+        raise click.UsageError("--ledger-key is the secret of a ledger: name its file, --previous.")
+    return None

@@ -24,7 +24,7 @@ from halfmask.models.requirements import (
     with_demanded_models,
 )
 from halfmask.models.verdict import Verdict, is_required, known_models, parameters
-from halfmask.table.demands import leaving_columns, resolve_demand, states
+from halfmask.table.demands import HOUSEHOLD, leaving_columns, resolve_demand, states
 from halfmask.table.policies import EXACT
 
 if TYPE_CHECKING:
@@ -92,6 +92,13 @@ def check(
     # Such a claim says more than the classes of rows with blank cells could.
     if claims and not models and not demanded and claims_everybody(stated.schema):
         return claims
+    unseen = () if models or demanded else unseen_promises(stated.schema)
+    if unseen:
+        said = "; ".join(f"{name} ({why})" for name, why in unseen)
+        raise InputError(
+            f"Nothing that this release promises can be looked at in its rows: {said}. Name what "
+            "to check, such as KAnonymity(5)."
+        )
     held = count_tuples(stated, lambda declared: columns_counted(declared, models, demands=demands))
     if demands == "keep":
         models = with_demanded_models(held.table, models)
@@ -148,15 +155,57 @@ def stated_models(entries: object) -> list[Model]:
 def recorded_models(schema: Schema) -> tuple[Model, ...]:
     """The promises that a release file states of itself and that its rows can be held to.
 
-    What people demanded for themselves did not leave with them, nor did a population or the
-    original table: where there is nothing else, it is the size of the smallest class.
+    Where there is no such promise it is the size of the smallest class; ``unseen_promises`` are
+    the others.
     """
     out = stated_models(schema.release.get("promises", ()))
-    found = tuple(one for one in out if not (one.policy or one.original or one.blind))
+    found = tuple(one for one in out if not _needs_more(one, schema))
     smallest = schema.release.get("smallest")
     if found or not isinstance(smallest, int) or smallest < 2:
         return found
     return (KAnonymity(smallest),)
+
+
+def unseen_promises(schema: Schema) -> tuple[tuple[str, str], ...]:
+    """The promises that a release file states and that its rows do not show, each with the reason.
+
+    Example:
+        >>> from halfmask.table.schema import Schema
+        >>> promises = [{"model": "household k-anonymity", "k": 3}]
+        >>> unseen_promises(Schema(release={"promises": promises}))
+        (('household k-anonymity', 'who lives with whom did not leave with the rows'),)
+    """
+    found: dict[str, str] = {}
+    promises = schema.release.get("promises", ())
+    stated_models(promises)  # refuses a damaged record
+    for entry in promises:
+        known = stated_models([entry])
+        name = str(entry.get("model"))
+        why = _needs_more(known[0], schema) if known else _unread(name)
+        if why:
+            found[name] = why
+    return tuple(found.items())
+
+
+def _needs_more(model: Model, schema: Schema) -> str:
+    """What ``model`` reads that stands in no row of a release; nothing where rows suffice."""
+    if model.policy:
+        return "what people demand for themselves did not leave with the rows"
+    if model.original:
+        return "the original table did not leave with the rows"
+    if model.blind:
+        return "how classes were chosen does not show in rows"
+    if HOUSEHOLD in model.units and schema.household is None:
+        return "who lives with whom did not leave with the rows"
+    if model.weighted and schema.weight is None:
+        return "the people for whom rows stand did not leave with them"
+    return ""
+
+
+def _unread(family: str) -> str:
+    if any(model.family == family for model in known_models()):
+        return "what it compares the rows with did not leave with them"
+    return "this version of halfmask does not know it"
 
 
 def columns_counted(schema: Schema, models: Sequence[Model], *, demands: str = "keep") -> list[str]:

@@ -142,11 +142,18 @@ def _parameters(model: Model) -> dict[str, Any]:
     return {name: value for name, value in model.to_dict().items() if value is not None}
 
 
-def file_digest(path: str | PathLike[str]) -> str:
-    """SHA-256 of the bytes of a file, unpacked: a text file and its packed twin are the same."""
-    if Path(path).suffix.lower() == ".gz":
-        with gzip.open(path) as stream:
-            return hashlib.sha256(stream.read()).hexdigest()
+def file_digest(path: str | PathLike[str], *, line_end: bytes | None = None) -> str:
+    """SHA-256 of the bytes of a file, unpacked: a text file and its packed twin are the same.
+
+    ``line_end`` stands in place of a line end of two bytes, if it is given.
+    """
+    if Path(path).suffix.lower() == ".gz" or line_end is not None:
+        opened = gzip.open if Path(path).suffix.lower() == ".gz" else open
+        with opened(path, "rb") as stream:
+            held = stream.read()
+        return hashlib.sha256(
+            held if line_end is None else held.replace(b"\r\n", line_end)
+        ).hexdigest()
     with Path(path).open("rb") as plain:
         return hashlib.file_digest(plain, "sha256").hexdigest()
 
@@ -357,9 +364,14 @@ def require_free(path: str | PathLike[str]) -> None:
 
 
 def matches_record(path: str | PathLike[str], facts: Mapping[str, Any]) -> bool | None:
-    """Whether the rows are those that were released; None where the record holds no hash."""
+    """Whether the rows are those that were released; None where the record holds no hash.
+
+    Lines of a text file that end otherwise than when it was written, as programs and version
+    control leave them, are the same lines.
+    """
     if "sha256" in facts:
-        return bool(file_digest(path) == facts["sha256"])
+        ends = (None, b"\n")
+        return any(file_digest(path, line_end=end) == facts["sha256"] for end in ends)
     if "sha256_of_rows" in facts:
         return bool(rows_digest(_stored_rows(Path(path))) == facts["sha256_of_rows"])
     return None
