@@ -17,6 +17,7 @@ ADULT, NOTHING = "Adult", "nothing"
 HIERARCHIES = "hierarchies of ARX"
 ARX = "with hierarchies of Adult where those of ARX are not there"
 DATABASE = "PostgreSQL"
+KHIOPS = "the extra khiops"
 # Per script what it needs, its options, and those of its constants that make it long.
 SMALLEST: dict[str, tuple[str, list[str], dict[str, object]]] = {
     "assess_speed": (NOTHING, ["--rows", "300"], {"SAMPLE": 100, "ALONE": False}),
@@ -27,6 +28,7 @@ SMALLEST: dict[str, tuple[str, list[str], dict[str, object]]] = {
     ),
     "cells_scale": (NOTHING, ["--share", "10000"], {"TURNS": 1}),
     "checks_speed": (NOTHING, ["--rows", "500", "--pycanon-rows", "200"], {}),
+    "coclustering_khiops": (KHIOPS, ["--tables", "1", "--kinds", "three categories"], {}),
     "coclustering_speed": (NOTHING, ["--rounds", "1"], {}),
     "complete_semantics": (NOTHING, ["--effort", "0.1"], {"SHAPES": ((90, 10, (5, 7, 10)),)}),
     "confidentiality": (ADULT, ["--rows", "600"], {}),
@@ -105,6 +107,8 @@ def test_the_script_runs(name: str, monkeypatch, capsys, tmp_path: Path, request
     adult = import_module("_adult")
     if needs in (ADULT, ARX) and adult.found() is None:
         pytest.skip("Adult is not there: run make data")
+    if needs == KHIOPS:
+        pytest.importorskip("khiops", reason="the extra khiops is not installed")
     if needs == HIERARCHIES and not (ROOT.parent / "shared" / "data" / "arx").is_dir():
         pytest.skip("the folder ../shared/data/arx with hierarchies of Adult is not there")
     if needs == ARX:

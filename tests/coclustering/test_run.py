@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from effort import THOROUGH
 
 import halfmask as hm
+from halfmask.coclustering.independence import chance_of_gain, dependent_columns
 from halfmask.coclustering.run import cell_information
-from halfmask.coclustering.trees import dependent_columns
 from halfmask.errors import HierarchyError, ParameterError, SchemaError
 
 IRIS = Path(__file__).parent / "iris.csv"
@@ -107,6 +108,83 @@ def test_skewed_independent_columns_give_no_trees():
         table = hm.read(pa.table(zipf(seed)), auto)
         with pytest.raises(HierarchyError, match="no structure"):
             table.hierarchy("a")
+
+
+def names_of(columns):
+    return {name: [f"{name}{value}" for value in held] for name, held in columns.items()}
+
+
+def cocluster_names(columns, **options):
+    table = hm.read(names_of(columns), dict.fromkeys(columns, "quasi"))
+    return hm.cocluster(table, list(columns), **options)
+
+
+@pytest.mark.parametrize("seed", range(12 if THOROUGH else 4))
+def test_skewed_independent_columns_are_one_part_each(seed):
+    random = np.random.default_rng(20 + seed)
+    rows = (300, 1000, 3000)[seed % 3]
+    columns = {n: np.minimum(random.zipf((1.5, 2)[seed % 2], rows), 60) for n in "ab"}
+    found = cocluster_names(columns)
+    assert found.grid.parts == (1, 1)
+    assert found.dependence.bound == ()
+    table = hm.read(names_of(columns), dict.fromkeys("ab", "quasi"))
+    melted = hm.cocluster(table)
+    assert not melted.grid.informative
+    assert all(len(tree.levels) == 2 for tree in melted.trees().values())
+
+
+def test_the_optimum_of_the_criterion_stays_there_to_be_asked_for():
+    random = np.random.default_rng(5)
+    columns = {n: np.minimum(random.zipf(2, 3000), 60) for n in "ab"}
+    whole = cocluster_names(columns, information=1)
+    assert whole.grid.parts == (2, 2)  # what shuffled columns give, too
+    assert whole.grid.cost < whole.grid.null_cost
+    told = whole.to_dict()["dependence"]
+    assert told["beyond_chance"] == []
+    assert told["no_more_than_chance"] == ["a", "b"]
+    assert told["gain_of_optimum"] == pytest.approx(whole.grid.null_cost - whole.grid.cost)
+    assert abs(told["gain_of_shuffled"] - told["gain_of_optimum"]) < 6
+    assert "No more than chance: a, b." in whole.dependence.sentences()[0]
+
+
+def test_skewed_columns_that_go_together_keep_their_parts():
+    random = np.random.default_rng(0)
+    a, own, c = (np.minimum(random.zipf(1.5, 2000), 60) for _ in range(3))
+    b = np.where(random.random(2000) < 0.15, a, own)
+    found = cocluster_names({"a": a, "b": b, "c": c})
+    assert found.dependence.bound == ("a", "b")
+    assert min(found.grid.parts[:2]) > 1
+    assert found.grid.parts[2] == 1
+    assert {name: len(tree.levels) for name, tree in found.trees().items()}["c"] == 2
+
+
+def test_dependence_that_no_pair_of_columns_shows_is_found():
+    random = np.random.default_rng(1)
+    a, b = random.integers(0, 2, (2, 1200))
+    found = cocluster_names({"a": a, "b": b, "c": a ^ b})  # any two of them are independent
+    assert found.grid.parts == (2, 2, 2)
+
+
+def test_sparse_columns_of_few_hidden_groups_are_found():
+    """60 x 60 values, 500 rows: the mutual information of the values themselves tells nothing."""
+    random = np.random.default_rng(1)
+    of = random.integers(0, 3, (2, 60))
+    cell = random.choice(9, 500, p=random.dirichlet(np.full(9, 0.3)))
+    sides = [
+        np.array([random.choice(np.flatnonzero(one == g)) for g in wanted], dtype=np.int32)
+        for one, wanted in zip(of, (cell // 3, cell % 3), strict=True)
+    ]
+    assert dependent_columns(dict(zip("ab", sides, strict=True))) == set()
+    found = cocluster_names(dict(zip("ab", sides, strict=True)))
+    assert found.dependence.bound == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("found", "gains", "chance"),
+    [(5.0, [6.0, 4.0, 7.0], 0.75), (5.0, [6.0, 4.0, 3.0], 0.5), (3.0, [0.0] * 20, np.exp(-3))],
+)
+def test_the_chance_of_a_gain_by_hand(found, gains, chance):
+    assert chance_of_gain(found, gains) == pytest.approx(chance)
 
 
 def test_a_column_beside_two_that_go_together_stays_flat():

@@ -73,8 +73,11 @@ def cocluster_command(file: str, output: str | None, as_json: bool, **given: Any
     if as_json:
         show.print_document("cocluster", found.to_dict())
     else:
-        _show(grid, found.information)
+        _show(found)
     show.say("A grid describes the original rows and their values: it is no release.")
+    if found.dependence is not None:
+        for words in found.dependence.sentences():
+            show.say(words)
     if not grid.informative:
         show.say("It has one cell: the columns are as good as independent, or the rows too few.")
 
@@ -117,7 +120,8 @@ def _parts(given: dict[str, Any]) -> int | dict[str, int] | None:
         raise click.UsageError("--parts is a number, or A=3,B=2.") from None
 
 
-def _show(grid: Grid, kept: float) -> None:
+def _show(found: CoClustering) -> None:
+    grid = found.grid
     facts: list[tuple[str, Any]] = [
         (f"groups of {variable.name}s", f"{grid.parts[side]:,} of {variable.size:,}")
         for side, variable in enumerate(grid.variables)
@@ -125,8 +129,11 @@ def _show(grid: Grid, kept: float) -> None:
     facts += [
         (f"smallest to largest group of {grid.variables[0].name}s", _span(grid)),
         ("cost, of one cell", f"{grid.cost:,.3f}, {grid.null_cost:,.3f}"),
-        ("information kept", show.percent(kept)),
+        ("information kept", show.percent(found.information)),
     ]
+    if found.dependence is not None:
+        together = ", ".join(found.dependence.bound) or "none"
+        facts.append(("go together beyond chance", together))
     show.print_table("Grid", ("", ""), facts)
     values = grid.variables[-1].values
     if values is not None:

@@ -134,18 +134,25 @@ class GridCriterion:
     def best_garbage(self, partition: GridPartition) -> tuple[int | None, ...]:
         """Per variable, the part that is cheapest as a garbage group, or None where none is."""
         found: list[int | None] = []
-        for side, variable in enumerate(self.observations.variables):
-            parts = int(partition[side].max()) + 1
-            if self.form == "published" or variable.kind == "numeric" or parts < 3:
-                found.append(None)
-                continue
-            held = np.bincount(partition[side])
+        for side, assigned in enumerate(partition):
+            held = np.bincount(assigned)
             widest = int(held.argmax())
-            plain = float(self.prior(side, parts)[parts])
-            possible = variable.size > _GARBAGE_VALUES
-            cheaper = possible and self._garbage(variable, parts, int(held[widest])) < plain
-            found.append(widest if cheaper else None)
+            saved = self.garbage_change(side, len(held), int(held[widest])) < 0
+            found.append(widest if saved else None)
         return tuple(found)
+
+    def garbage_change(self, side: int, parts: int, held: int) -> float:
+        """What the cost falls by with a part of ``held`` values as garbage group; 0: not at all."""
+        variable = self.observations.variables[side]
+        known = self.form == "published" or variable.kind == "numeric"
+        if known or parts < 3 or variable.size <= _GARBAGE_VALUES:
+            return 0.0
+        plain = float(self.prior(side, parts)[parts])
+        return min(0.0, self._garbage(variable, parts, held) - plain)
+
+    def least(self, partition: GridPartition) -> float:
+        """The cost of one grid with the garbage groups that it is cheapest with."""
+        return self.cost(partition, garbage=self.best_garbage(partition))
 
 
 def cell_counts(

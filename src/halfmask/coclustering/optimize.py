@@ -19,7 +19,7 @@ from halfmask.coclustering import observations as sample
 from halfmask.coclustering.criterion import GridCriterion
 from halfmask.coclustering.grid import Grid
 from halfmask.coclustering.hierarchy import merge_parts, renumber
-from halfmask.coclustering.search import MERGE_LIMIT, ROOM, GridSearch
+from halfmask.coclustering.search import BLOCKS, COLD, MERGE_LIMIT, ROOM, GridSearch
 from halfmask.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def best_partition(criterion: GridCriterion) -> GridPartition:
     sides = [list(_partitions(v)) for v in criterion.observations.variables]
     return min(
         itertools.product(*sides),
-        key=lambda grid: criterion.cost(grid, garbage=criterion.best_garbage(grid)),
+        key=criterion.least,
     )
 
 
@@ -90,9 +90,14 @@ def _partitions(variable: Variable) -> Iterator[NDArray[np.int32]]:
 
 SMALL = MERGE_LIMIT // 4  # variables up to this many values start with every value apart
 _SWEEPS = 40
-_FEW = 9  # parts that values are thrown into anew, fewer than this
-_TUPLES = 24_000  # distinct tuples that a round works through; small tables get more turns for it
-_TURNS = 24  # at most
+_FEW = 17  # parts that values are thrown into anew, fewer than this
+_HOT, _STEPS, _STEP_SWEEPS = 2.0, 12, 6  # the first temperature, its steps down, sweeps at each
+_FREQUENT = 16  # values at most that are not garbage, to begin with
+_CUTS_AFTER = 4  # so many steps of cooling, numeric variables are cut anew
+_TUPLES = 40_000  # distinct tuples that a round works through; small tables get more turns for it
+_TURNS = 40  # at most, without a gain
+_LONGER = 4  # times as many turns at most, where they gain
+_BLOCKS_OF_TUPLE = 100  # pairs of ends of an interval that cost as much as a tuple
 TARGETS = (0.85, 1.0, 1.0, 1.15)  # parts after a split and merge, against those before
 
 
@@ -189,7 +194,7 @@ def reset(search: GridSearch, partition: GridPartition) -> GridPartition:
 
 
 def restart(search: GridSearch, partition: GridPartition) -> GridPartition:
-    """Throw values into few parts at random and let the variables wander against each other.
+    """Throw values into few parts at random and cool all variables together.
 
     Sparse tables need it: merged from single values, parts that share no cell are never found.
     """
@@ -201,10 +206,29 @@ def restart(search: GridSearch, partition: GridPartition) -> GridPartition:
         for side, assigned in enumerate(partition)
     )
     found: GridPartition = tuple(renumber(side) for side in few)
-    for heat in (2.0, 1.0, 0.5):
+    heats = np.geomspace(_HOT, COLD, _STEPS + 1)
+    for step, (heat, cooler) in enumerate(itertools.pairwise(heats.tolist())):
         for side in _movable(search, found):
-            found = search.anneal(side, found, heat, _SWEEPS)
+            found = search.anneal(side, found, heat, _STEP_SWEEPS, cooler)
+        if step % _CUTS_AFTER == _CUTS_AFTER - 1:
+            for side in range(len(found)):
+                found = search.improve(side, found) if search.numeric(side) else found
     return found
+
+
+def sift(search: GridSearch, partition: GridPartition) -> GridPartition:
+    """Gather the rare values of some variables as garbage, the frequent ones in few parts."""
+    random = search.random
+    for side in random.permutation(len(partition))[: int(random.integers(1, len(partition) + 1))]:
+        size = len(partition[side])
+        if search.numeric(side) or size <= _FREQUENT:
+            continue
+        often = np.argsort(-search.criterion.observations.marginal(side), kind="stable")
+        often = often[: int(random.integers(2, max(3, min(size // 2, _FREQUENT))))]
+        part = np.zeros(size, dtype=np.int32)
+        part[often] = random.integers(1, int(random.integers(2, 6)), len(often)) + 1
+        partition = search.sort_garbage(_with(partition, side, renumber(part)))
+    return partition
 
 
 def merge_again(search: GridSearch, side: int, partition: GridPartition) -> GridPartition:
@@ -269,10 +293,11 @@ def _finer_intervals(search: GridSearch, assigned: NDArray[np.int32]) -> NDArray
 START_PARTS = ((8, 16), (24, 40), (64, 96), (160, 256), (400, 640))
 # how the best grid is left, two ways side by side: where all variables are small, and where not
 _SMALL: tuple[tuple[GridMove, GridMove], ...] = (
-    (resplit, reheat),
+    (resplit, restart),
     (shake, reset),
     (restart, restart),
 )
+_GARBAGE: tuple[tuple[GridMove, GridMove], ...] = ((sift, sift),)  # where a group may be garbage
 _LARGE: tuple[tuple[GridMove, GridMove], ...] = (
     (resplit, reheat),
     (resplit, resplit),
@@ -334,11 +359,11 @@ def _search(
     search: GridSearch, rounds: int, progress: Callable[[int, float], None] | None
 ) -> PricedGrid:
     """The starts and then the rounds, two searches side by side."""
-    large = max(search.criterion.observations.sizes) > SMALL
-    kinds = _LARGE if large else _SMALL
-    turns = 1
-    if not large:
-        turns = max(1, min(_TURNS, _TUPLES // len(search.criterion.observations.weights)))
+    variables = search.criterion.observations.variables
+    large = any(v.kind == "categorical" and v.size > SMALL for v in variables)
+    garbage = () if search.criterion.form == "published" else _GARBAGE
+    kinds = itertools.cycle(_LARGE if large else (*_SMALL, *garbage))
+    turns = 1 if large else _turns(search.criterion.observations)
     with ThreadPoolExecutor(2) as pool:
         best = _search_starts(search, pool)
         for number in range(rounds + 1):
@@ -346,13 +371,19 @@ def _search(
                 progress(number, best[0])
             if number == rounds:
                 break
-            for turn in range(number * turns, (number + 1) * turns):
-                if search.late:
-                    return best
-                moves = kinds[turn % len(kinds)]
+            left, most = turns, turns if large else _LONGER * turns
+            while left and most and not search.late:
+                moves = next(kinds)
                 found = pool.map(_round, search.fork(len(moves)), moves, [best[1]] * len(moves))
-                best = _better(best, found)
+                before, best = best[0], _better(best, found)
+                left, most = turns if best[0] < before else left - 1, most - 1
     return best
+
+
+def _turns(observations: Observations) -> int:
+    """In how many ways small tables are tried in a round: the more, the less one of them costs."""
+    blocks = sum(min(v.size, BLOCKS) ** 2 for v in observations.variables if v.kind == "numeric")
+    return max(1, min(_TURNS, _TUPLES // (len(observations.weights) + blocks // _BLOCKS_OF_TUPLE)))
 
 
 def _round(search: GridSearch, move: GridMove, partition: GridPartition) -> PricedGrid:

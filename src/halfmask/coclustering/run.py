@@ -13,6 +13,11 @@ import numpy as np
 
 from halfmask.coclustering.generate import heat_map
 from halfmask.coclustering.hierarchy import by_appearance, hierarchy, simplify
+from halfmask.coclustering.independence import (
+    bound_grid,
+    dependence_of_columns,
+    find_dependence,
+)
 from halfmask.coclustering.observations import Variable, observe
 from halfmask.coclustering.optimize import ROUNDS
 from halfmask.coclustering.optimize import optimize_grid as search
@@ -24,7 +29,7 @@ from halfmask.coclustering.prepare import (
     column_parts,
     cut_column,
 )
-from halfmask.coclustering.trees import ColumnTree, column_trees, ordered_tree
+from halfmask.coclustering.trees import ColumnTree, column_trees, flat_tree, ordered_tree
 from halfmask.engines.counting.tuples import MOST, count_tuples
 from halfmask.engines.read import is_typed
 from halfmask.errors import InputError, ParameterError
@@ -43,6 +48,7 @@ if TYPE_CHECKING:
     from halfmask.coclustering.criterion import CriterionForm
     from halfmask.coclustering.grid import Grid
     from halfmask.coclustering.hierarchy import MergeHierarchy
+    from halfmask.coclustering.independence import Dependence
     from halfmask.coclustering.prepare import IntervalRule, MeltedTable
 
 _TYPICAL = 5  # values of a part that are named as typical
@@ -59,6 +65,8 @@ class CoClustering:
         rounds: the effort of the search.
         columns: per variable that is a column, its parts as they are published.
         melted: the columns, where rows are clustered against parts of columns.
+        dependence: which columns go with another one beyond chance; None: not known (of a saved
+            grid).
     """
 
     grid: Grid
@@ -66,6 +74,7 @@ class CoClustering:
     rounds: int
     columns: tuple[ColumnParts, ...] = ()
     melted: MeltedTable | None = None
+    dependence: Dependence | None = None
 
     def __repr__(self) -> str:
         return f"CoClustering({' x '.join(map(str, self.grid.parts))} parts)"
@@ -81,10 +90,12 @@ class CoClustering:
         if self.melted is not None:
             found = column_trees(self.levels, self.melted)
             rows = self.levels.grid.partition[0]
+            bound = found if self.dependence is None else self.dependence.bound
             return {
-                name: ordered_tree(tree.column, rows) if tree.column.ordered else tree
+                name: flat_tree(tree.column) if name not in bound
+                else ordered_tree(tree.column, rows) if tree.column.ordered else tree
                 for name, tree in found.items()
-            }
+            }  # fmt: skip
         return {c.name: self._tree(side, c) for side, c in enumerate(self.columns)}
 
     def _tree(self, side: int, column: ColumnParts) -> ColumnTree:
@@ -139,6 +150,7 @@ class CoClustering:
             "information": self.information,
             "criterion": grid.criterion,
             "rounds": self.rounds,
+            "dependence": None if self.dependence is None else self.dependence.to_dict(),
         }
 
 
@@ -200,6 +212,8 @@ def cocluster(
 ) -> CoClustering:
     """Find the grid over columns, or over rows and parts of columns, that explains the rows best.
 
+    A column that goes with no other one beyond chance has one part (``dependence`` says which).
+
     Args:
         table: the rows. Where an engine counts them, it counts the distinct tuples of the columns;
             for rows x parts each row is held, by the codes of these columns.
@@ -211,10 +225,13 @@ def cocluster(
         criterion: ``"published"`` or ``"khiops11"``.
         rounds: how often the best grid is left and searched anew.
         seed: repeats a search.
-        time_limit: seconds; what is found then depends on the machine.
+        time_limit: seconds; what is found then depends on the machine. Comparing with shuffled
+            columns may take as long again.
         bins: how many intervals numbers are cut into for rows x parts.
         intervals: ``"equal-frequency"``, ``"equal-width"`` or ``"modl"``, for the same.
-        limits: ``cells``, ``information``, ``smallest``: see ``docs/coclustering.md``.
+        limits: ``cells``, ``information``, ``smallest``: see ``docs/coclustering.md``. With
+            ``information`` the grid is that of the criterion alone (``information=1``: its
+            optimum), whether columns go together beyond chance or not.
 
     Example:
         >>> import halfmask as hm
@@ -230,23 +247,18 @@ def cocluster(
     by_columns = sides == len(names) and 2 <= len(names) <= _MOST
     entries = _entries(whole, names, unfolded=not by_columns)
     table = entries.table
+    effort: dict[str, Any] = {"criterion": criterion, "seed": seed, "rounds": rounds}
+    optimum = "information" in limits  # of the criterion, whether it goes beyond chance or not
     if by_columns:
-        built = [_variable(entries, name) for name in names]
-        observed = observe(
-            [one[0] for one in built], [one[1] for one in built], contiguous(entries.counts)
-        )
-        grid = search(
-            observed, criterion=criterion, seed=seed, rounds=rounds, time_limit=time_limit
-        )
-        sides_found = zip(grid.variables, grid.partition, strict=True)
-        columns = tuple(_publish_parts(entries, variable, side) for variable, side in sides_found)
-        found = CoClustering(grid, hierarchy(grid), rounds, columns)
+        found = _over_columns(entries, names, effort, time_limit, optimum=optimum)
     elif sides in ("rows", 2) and len(names) != 1:
         melted, grid = cocluster_columns(
-            table, names, bins=bins, intervals=intervals, seed=seed, rounds=rounds,
-            time_limit=time_limit, criterion=criterion,
-        )  # fmt: skip
-        found = CoClustering(grid, hierarchy(grid), rounds, (), melted)
+            table, names, bins=bins, intervals=intervals, time_limit=time_limit, **effort
+        )
+        known = dependence_of_columns(grid, {c.name: c.codes for c in melted.columns})
+        if not (known.bound or optimum):
+            grid = bound_grid(grid, melted.observations, (), effort)
+        found = CoClustering(grid, hierarchy(grid), rounds, (), melted, known)
     else:
         raise ParameterError(
             "dimensions", sides, f"2, or as many as variables ({len(names)}, at most {_MOST})"
@@ -255,6 +267,29 @@ def cocluster(
 
 
 _MOST = 10
+
+
+def _over_columns(
+    entries: Tuples,
+    names: Sequence[str],
+    effort: dict[str, Any],
+    time_limit: float | None,
+    *,
+    optimum: bool,
+) -> CoClustering:
+    """The grid over the columns; those that go with no other one beyond chance have one part."""
+    built = [_variable(entries, name) for name in names]
+    observed = observe(
+        [one[0] for one in built], [one[1] for one in built], contiguous(entries.counts)
+    )
+    grid = search(observed, time_limit=time_limit, **effort)
+    known = find_dependence(grid, observed, effort, time_limit)
+    if known.alone and not optimum:
+        limited = effort | {"time_limit": time_limit}
+        grid = bound_grid(grid, observed, known.bound, limited)
+    sides = zip(grid.variables, grid.partition, strict=True)
+    columns = tuple(_publish_parts(entries, variable, side) for variable, side in sides)
+    return CoClustering(grid, hierarchy(grid), effort["rounds"], columns, None, known)
 
 
 def _is_read(table: object) -> bool:

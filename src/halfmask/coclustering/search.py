@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from halfmask.coclustering.criterion import GridCriterion, GridPartition
+    from halfmask.coclustering.hierarchy import Path
     from halfmask.kernels.coclustering.one_variable import ValueCounts
 
 ROOM = 20_000_000  # entries of the dense working matrix (cells of the other variables x parts)
@@ -26,6 +27,8 @@ GAIN = 1e-6
 COLD = 0.25  # the last temperature, in nats
 INTERVALS = 64  # intervals that one exact cut may find
 _SWEEPS = 30
+_LAST = 64  # grids of a path of merges that are tried with garbage groups
+_DENSE = 1_000_000  # values times cells that are held at once to sort them
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +138,7 @@ class GridSearch:
         return (*partition[:side], renumber(part), *partition[side + 1 :])
 
     def anneal(
-        self, side: int, partition: GridPartition, heat: float, sweeps: int
+        self, side: int, partition: GridPartition, heat: float, sweeps: int, cold: float = COLD
     ) -> GridPartition:
         """Let the values of a categorical variable wander, first freely, then less and less."""
         from halfmask.kernels.coclustering.one_variable import anneal_values
@@ -150,7 +153,7 @@ class GridSearch:
             parts,
             self.levels(side, partition, parts),
             self.factorials,
-            np.geomspace(heat, COLD, sweeps),
+            np.geomspace(heat, cold, sweeps),
             self.random.permuted(order, axis=1),
             self.random.random((sweeps, len(part))),
         )
@@ -187,19 +190,88 @@ class GridSearch:
 
     def descend(self, partition: GridPartition, cost: float) -> tuple[float, GridPartition]:
         """Merge parts while the cost gets lower along the path of best merges."""
-        return merge_parts(self.criterion, partition, cost=cost).best()
+        if self.criterion.form == "published":
+            return merge_parts(self.criterion, partition, cost=cost).best()
+        path = merge_parts(self.criterion, partition)
+        last = range(max(0, len(path.steps) - _LAST), len(path.steps) + 1)
+        found = [self._with_garbage(path, step) for step in last]
+        return min([(cost, partition), *found], key=lambda one: one[0])
+
+    def _with_garbage(self, path: Path, step: int) -> tuple[float, GridPartition]:
+        """A grid of a path, and its cost with the garbage groups that it is cheapest with."""
+        partition = path.partition(step)
+        widest = [int(np.bincount(assigned).max()) for assigned in partition]
+        saved = sum(
+            self.criterion.garbage_change(side, int(assigned.max()) + 1, held)
+            for side, (assigned, held) in enumerate(zip(partition, widest, strict=True))
+        )
+        return float(path.costs[step]) + saved, partition
 
     def converge(self, partition: GridPartition) -> tuple[float, GridPartition]:
         """Alternate merges and changes of single variables until nothing is gained."""
-        cost = self.criterion.cost(partition)
+        cost = self.criterion.least(partition)
         while True:
             before = cost
             cost, partition = self.descend(partition, cost)
             if self.late:
                 return cost, partition
+            moved = partition
             for side in self.random.permutation(len(partition)).tolist():
-                partition = self.improve(side, partition)
-            cost = self.criterion.cost(partition)
+                moved = self.improve(side, moved)
+            moved = self.sort_garbage(moved)
+            found = self.criterion.least(moved)
+            if found < cost or self.criterion.form == "published":
+                cost, partition = found, moved
             if before - cost <= GAIN or self.late:
                 break
         return self.descend(partition, cost)
+
+    def sort_garbage(self, partition: GridPartition) -> GridPartition:
+        """Move values into garbage groups and out of them, where there are any."""
+        for side, group in enumerate(self.criterion.best_garbage(partition)):
+            values = self.profile(side, partition) if group is not None else None
+            if values is not None and len(partition[side]) * values.size <= _DENSE:
+                moved = move_with_garbage(self.criterion, side, partition[side], values)
+                partition = (*partition[:side], moved, *partition[side + 1 :])
+        return partition
+
+
+def move_with_garbage(
+    criterion: GridCriterion, side: int, assigned: NDArray[np.int32], values: ValueCounts
+) -> NDArray[np.int32]:
+    """Move each value to where the cost is least, the widest part counting as garbage group.
+
+    The parts stay as many as they are. By NumPy: this form of the cost is for comparing.
+    """
+    part, size, parts = assigned.copy(), len(assigned), int(assigned.max()) + 1
+    rows = np.zeros((size, values.size), np.int64)
+    rows[np.repeat(np.arange(size), np.diff(values.starts)), values.cells] = values.counts
+    inside = np.zeros((parts, values.size), np.int64)
+    np.add.at(inside, part, rows)
+    weight, total, held = rows.sum(axis=1), inside.sum(axis=1), np.bincount(part)
+    factorial = log_factorials(int(weight.sum()) + size)
+    saved = np.array([criterion.garbage_change(side, parts, count) for count in range(size + 1)])
+    for _ in range(_SWEEPS):
+        before = part.copy()
+        for value in range(size):
+            a, w = int(part[value]), weight[value]
+            if held[a] == 1:
+                continue
+            held[a] -= 1
+            total[a] -= w
+            inside[a] -= rows[value]
+            cells = np.flatnonzero(rows[value])
+            n = inside[:, cells]
+            change = factorial[total + held + w] - factorial[held] + factorial[held - 1]
+            change -= factorial[total + held - 1]
+            change -= (factorial[n + rows[value, cells]] - factorial[n]).sum(axis=1)
+            change += saved[np.maximum(held + 1, held.max())]
+            b = int(change.argmin())
+            b = b if change[b] < change[a] - TOLERANCE else a
+            held[b] += 1
+            total[b] += w
+            inside[b] += rows[value]
+            part[value] = b
+        if (part == before).all():
+            break
+    return part
