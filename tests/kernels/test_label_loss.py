@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -101,3 +104,27 @@ def test_a_lone_stranger_leaves_a_class():
     gained = move_rows(w, task.demands, lists, near, state, room_for(w, task.demands), 10**9)
     assert gained == pytest.approx(10.0)  # ten people whose label no longer holds both
     assert lists.ids.tolist() == [0] * 9 + [1] * 6
+
+
+@pytest.mark.parametrize("labels", ["sets", "tight"])
+@pytest.mark.parametrize("valued", [False, True], ids=["k", "k and l"])
+def test_parts_of_a_large_table_are_the_same_on_any_number_of_cores(labels, valued, monkeypatch):
+    monkeypatch.setattr(widths, "_LARGE", 100)
+    monkeypatch.setattr(widths, "_PART", 40)
+    table = people(np.random.default_rng(5), 240)
+    models = [hm.PersonalKAnonymity()] + ([hm.LDiversity(2, "illness")] if valued else [])
+    task = task_of(prepare(table, models), models, options={"metric": "loss", "labels": labels})
+    w = widths.widths_of(task)
+    ids = np.repeat(np.arange(24), 10)[np.random.default_rng(6).permutation(240)]
+    assert not task.failing(ids).any()
+    parts = widths._parts(task, ids)
+    assert len(parts) == 6
+    assert sorted(np.concatenate(parts).tolist()) == list(range(240))
+    assert sum(len(np.unique(ids[rows])) for rows in parts) == 24  # classes stay whole
+    found = []
+    for cores in (1, 2, 5):
+        monkeypatch.setattr(widths, "ThreadPoolExecutor", partial(ThreadPoolExecutor, cores))
+        found.append(widths.improve_by_labels(task, w, ids))
+    assert all(np.array_equal(found[0], one) for one in found)
+    assert not task.failing(found[0]).any()
+    assert lost(w, found[0]) < 0.8 * lost(w, ids)

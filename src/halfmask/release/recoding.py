@@ -195,12 +195,13 @@ class Recoding:
         unique = named.group_by(named.column_names).aggregate([])
         found: list[list[tuple[Label, ...]]] = [[] for _ in self.steps]
         columns = [unique[name].to_pylist() for name in names]
+        key = _none_last if any(unique[name].null_count for name in names) else None  # it is slow
         for index, labels_ in zip(
             unique["step"].to_pylist(), zip(*columns, strict=True), strict=True
         ):
             found[index].append(labels_)
         steps = [
-            replace(one, classes=tuple(sorted(classes, key=_none_last)))
+            replace(one, classes=tuple(sorted(classes, key=key)))
             for one, classes in zip(self.steps, found, strict=True)
         ]
         return replace(self, steps=tuple(steps))

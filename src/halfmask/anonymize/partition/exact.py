@@ -22,11 +22,9 @@ from halfmask.anonymize.partition.links import (
 from halfmask.anonymize.partition.methods import (
     LINKS,
     Division,
-    blocks_of,
     divide_k_member,
     divide_mondrian,
     divide_personal,
-    number_classes,
     repair,
 )
 from halfmask.anonymize.partition.optimum import (
@@ -38,6 +36,7 @@ from halfmask.anonymize.partition.optimum import (
     smallest_sum,
     total_cost,
 )
+from halfmask.anonymize.partition.task import blocks_of, number_classes
 from halfmask.errors import ParameterError, UnsatisfiableError
 
 if TYPE_CHECKING:

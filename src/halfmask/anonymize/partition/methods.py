@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from halfmask.anonymize.partition.task import blocks_of, number_classes
 from halfmask.anonymize.partition.widths import (
     cut_by_labels,
     improve_by_labels,
@@ -102,22 +103,6 @@ def _piece(task: PartitionTask) -> int:
     return max(min(math.isqrt(_PAIRS // len(task.space.columns)), _PIECE), 100)
 
 
-def blocks_of(task: PartitionTask, largest: int) -> list[NDArray[np.int64]]:
-    """The rows of each block; a block meets the demands of everybody in it."""
-    if len(task) <= largest:
-        return [np.arange(len(task))]
-    from halfmask.kernels.partition import construction
-
-    order, starts = construction.cut(
-        task.space.points,
-        task.space.places,
-        task.demands,
-        largest,
-        False,  # noqa: FBT003
-    )
-    return [np.asarray(one) for one in np.split(order, starts[1:-1])]
-
-
 _FEW = 200  # failing classes up to which all classes are candidates
 
 
@@ -173,11 +158,6 @@ def nearest_rows(task: PartitionTask, wanted: int) -> NDArray[np.int32]:
             points, places, search_tree.build_tree(points, places, 16), wanted
         )[0]
     )
-
-
-def number_classes(ids: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The same classes, numbered from 0 without gaps."""
-    return np.unique(ids, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
 def _alone(ids: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -80,6 +80,27 @@ class PartitionTask:
         return group_statistics(Tuples.of(self.table), self.models, self.rows, ids)
 
 
+def blocks_of(task: PartitionTask, largest: int) -> list[NDArray[np.int64]]:
+    """The rows of each block; a block meets the demands of everybody in it."""
+    if len(task) <= largest:
+        return [np.arange(len(task))]
+    from halfmask.kernels.partition import construction
+
+    order, starts = construction.cut(
+        task.space.points,
+        task.space.places,
+        task.demands,
+        largest,
+        False,  # noqa: FBT003
+    )
+    return [np.asarray(one) for one in np.split(order, starts[1:-1])]
+
+
+def number_classes(ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The same classes, numbered from 0 without gaps."""
+    return np.unique(ids, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
 def task_of(table: Table, models: Sequence[Model], **settings: Any) -> PartitionTask:
     """The task of dividing all rows of ``table``."""
     refuse_models(models)

@@ -7,11 +7,13 @@ of hierarchies, or sets of values. Kernels work in pieces, between which the clo
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from halfmask.anonymize import local
+from halfmask.anonymize.partition.task import blocks_of, number_classes
 from halfmask.anonymize.problem import RecodingProblem
 from halfmask.metrics.cost import METRICS
 from halfmask.metrics.space import depth_first
@@ -36,6 +38,8 @@ _GAIN = 0.006  # stop when a sweep gains less than this share
 _NEAR = (2, 12)  # neighbors on either side in each order of the rows; more where classes are large
 _LISTED = 20_000_000  # neighbors of all rows together, unless that leaves fewer than those two
 _ORDERS = 12
+_LARGE = 40_000  # rows from which parts are improved side by side
+_PART = 7_500  # rows of such a part, about
 _WORK = 300_000_000  # cells that an improvement looks at, at most; the clock may end it before
 
 
@@ -233,18 +237,53 @@ def improve_by_labels(
     """Let near classes be cut anew together, then rows move between them, while that loses less.
 
     Cuts follow the order of one column; single rows that widen several labels of a large class are
-    what they leave.
+    what they leave. The classes of large tables fall into parts, the same on any number of cores,
+    which are improved side by side before one sweep goes over all.
     """
+    if len(task) < _LARGE:
+        return _improve(task, widths, ids, _SWEEPS, _WORK)
+    parts = _parts(task, ids)
+
+    def one(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        places, bits = widths.places[rows], widths.bits[rows]
+        own = widths._replace(places=places, bits=bits)
+        work = _WORK // 2 * len(rows) // len(task)
+        return _improve(task.take(rows), own, number_classes(ids[rows]), _SWEEPS, work)
+
+    found, known = np.empty(len(ids), dtype=np.int64), 0
+    with ThreadPoolExecutor() as pool:
+        for rows, part in zip(parts, pool.map(one, parts), strict=True):
+            found[rows] = part + known
+            known += int(part.max()) + 1
+    return _improve(task, widths, found, 1, _WORK // 2)
+
+
+def _parts(task: PartitionTask, ids: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """The rows of parts of about equal size, each of near classes, which stay whole."""
+    parts, held = max(len(task) // _PART, 1), int(ids.max()) + 1
+    place = np.empty(len(task), dtype=np.int64)
+    place[np.concatenate(blocks_of(task, _PART // 4))] = np.arange(len(task))
+    size = np.bincount(ids, minlength=held)
+    order = np.argsort(np.bincount(ids, place, minlength=held) / size, kind="stable")
+    part = np.empty(held, dtype=np.int64)
+    part[order] = (np.cumsum(size[order]) - 1) * parts // len(task)
+    return [np.flatnonzero(part[ids] == one) for one in np.unique(part).tolist()]
+
+
+def _improve(
+    task: PartitionTask, widths: Widths, ids: NDArray[np.int64], sweeps: int, work: int
+) -> NDArray[np.int64]:
+    """The classes after so many sweeps of either kind at most, and so many cells looked at."""
     from halfmask.kernels.partition.label_loss import improve_classes, move_rows, room_for
 
     lists, free = _lists(task, widths, ids)
     room = room_for(widths, task.demands)
     near = _neighbors(widths, _near(task))
     piece = max(_PIECE // (1 + len(task.space.columns)), 1)
-    left = _WORK // (1 + len(task.space.columns))
+    left = work // (1 + len(task.space.columns))
     # What moves rows counts its sweeps backwards.
     for improve, last, sign in ((improve_classes, len(lists.head), 1), (move_rows, len(ids), -1)):
-        for sweep in range(1, _SWEEPS + 1):
+        for sweep in range(1, sweeps + 1):
             state, gained = np.array([0, free, _TRIED, sign * sweep]), 0.0
             while state[0] < last and left > 0 and not is_late(task):
                 gained += improve(widths, task.demands, lists, near, state, room, piece)
@@ -252,7 +291,7 @@ def improve_by_labels(
             free = int(state[1])
             if gained <= _GAIN * float(lists.size @ np.maximum(lists.width, 0.0)):
                 break
-    return np.unique(lists.ids, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    return number_classes(lists.ids)
 
 
 def is_late(task: PartitionTask) -> bool:
