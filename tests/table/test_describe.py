@@ -170,9 +170,13 @@ ROLES = {
         "Hauptdiagnose", "maladie_chronique", "enfermedad", "malattia", "ziekte", "DUQ200", "alcol",
         "Depression", "sexual_orientation", "Konfession", "religione", "politieke_partij", "vote",
         "Gewerkschaft", "syndicat", "ethnicity", "etnia", "RIDRETH3", "Vorstrafen", "condamnations",
-        "Jahreseinkommen", "salaire_net", "reddito", "inkomen", "HIV",
+        "Jahreseinkommen", "salaire_net", "reddito", "inkomen", "HIV", "antecedentes_penales",
+        "origine", "Herkunft", "blood_type", "Blutgruppe", "Rauchen", "fume", "exam_score",
     ],
-    "quasi": ["phone_known", "email_bill", "mobile", "Geschlecht", "partner", "accreditation"],
+    "quasi": [
+        "phone_known", "email_bill", "mobile", "Geschlecht", "partner", "accreditation", "score",
+        "amount",
+    ],
 }  # fmt: skip
 
 
@@ -199,6 +203,25 @@ def test_identifiers_are_told_by_their_values_and_amounts_are_none() -> None:
         "contact", "line", "number", "file",
     ]  # fmt: skip
     assert {roles[name] for name in ("spent", "born", "plz")} == {"quasi"}
+
+
+def test_amounts_of_money_are_sensitive_and_row_numbers_do_not_leave() -> None:
+    money = ["Kosten", "Cost", "amount", "montant", "importe", "Rechnungsbetrag"]
+    rows = {name: np.arange(30) * 97.5 for name in money} | {"Unnamed: 0": np.arange(30)}
+    found = hm.describe(pa.table(rows))
+    assert [p.role for p in found.columns] == ["sensitive"] * len(money) + ["drop"]
+    assert "quasi protects more" in found.columns[0].why
+
+
+@pytest.mark.parametrize("design", [{}, {"psu": [1, 2] * 20}], ids=["alone", "in a sample"])
+@pytest.mark.parametrize("name", ["w", "W"])
+def test_a_column_called_w_weighs_people(name, design) -> None:
+    weights = np.random.default_rng(1).uniform(26, 791, 40)  # neither a mean of 1 nor thousands
+    found = hm.describe(pa.table({name: weights, **design}))
+    assert (found.weight, found.columns[0].role) == (name, "drop")
+    body = hm.describe(pa.table({name: weights, "height": weights}))
+    assert body.columns[0].role == "quasi"
+    assert hm.describe(pa.table({name: [1, 2] * 20})).columns[0].role == "quasi"
 
 
 def test_the_design_of_a_survey_is_known_as_such() -> None:

@@ -167,3 +167,58 @@ def test_a_release_of_dates_with_names_of_months_is_read_again(tmp_path):
     out = tmp_path / "out.csv"
     hm.anonymize(table, hm.KAnonymity(5)).write(out)
     assert set(hm.read(out).arrow["when"].to_pylist()) <= {DAY(2005, 10, 28), DAY(2006, 5, 3)}
+
+
+ANSWERS = {
+    "answers, refused, unknown": ([1, 2, 3, 4, 5, 7, 9], ["7", "9"]),
+    "yes, no, refused, unknown": ([1, 2, 7, 9], ["7", "9"]),
+    "yes, no, none": ([1, 2, 9], ["9"]),
+    "no, yes, none": ([0, 1, 9], ["9"]),
+    "a count": ([0, 1, 2, 3, 4, 7, 9], None),
+    "a scale": ([1, 2, 3, 4, 5, 6, 7], None),
+    "another scale": ([1, 2, 3, 4, 5, 6, 7, 8, 9], None),
+    "siblings": ([0, 1, 2, 3, 4, 5, 8], None),
+    "one answer": ([1, 7, 9], None),
+}
+
+
+@pytest.mark.parametrize("what", ANSWERS)
+def test_codes_behind_the_answers_of_a_question_are_proposed_as_missing(tmp_path, what):
+    numbers, absent = ANSWERS[what]
+    path = csv(tmp_path, "question", numbers * 10)
+    column, _, found = proposal(path)
+    assert list(column.written.get("missing", [])) == (absent or [])
+    held = set(hm.read(path, found.to_schema()).arrow["question"].to_pylist()) - {None}
+    assert held == {number for number in numbers if str(number) not in (absent or [])}
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%d.%m.%Y", "%d/%m/%y"])
+def test_days_that_usually_mean_none_are_proposed_as_missing(tmp_path, form):
+    known = [DAY(1990, 3, 13), DAY(1991, 12, 24), DAY(2003, 7, 30)]
+    odd = [DAY(1970, 1, 1)] if "y" in form else [DAY(1900, 1, 1), DAY(9999, 12, 31)]
+    texts = [day.strftime(form) for day in (*known, *odd)] * 3
+    path = csv(tmp_path, "when", texts)
+    column, notes, found = proposal(path)
+    assert column.kind == "date"
+    assert list(column.written["missing"]) == [day.isoformat() for day in odd]
+    assert "Proposed as missing" in notes
+    assert set(hm.read(path, found.to_schema()).arrow["when"].to_pylist()) == {*known, None}
+    frame = pa.table({"when": [*known, *odd]})
+    schema = proposal(hm.read(frame))[2].to_schema()
+    assert set(hm.read(frame, schema).arrow["when"].to_pylist()) == {*known, None}
+
+
+def test_days_among_the_others_are_days(tmp_path):
+    for texts in (["1900-01-01", "1903-04-05", "1931-01-02", "1898-07-08"], ["1900-01-01"] * 3):
+        column, _, _ = proposal(csv(tmp_path, "when", texts))
+        assert column.kind == "date"
+        assert "missing" not in column.written
+
+
+def test_a_day_that_no_calendar_has_means_none(tmp_path):
+    texts = ["13.03.1990", "24.12.1991", "00.00.0000"]
+    path = csv(tmp_path, "when", texts)
+    column, _, found = proposal(path)
+    assert column.kind == "date"
+    held = hm.read(path, found.to_schema()).arrow["when"].to_pylist()
+    assert held == [DAY(1990, 3, 13), DAY(1991, 12, 24), None]

@@ -46,6 +46,7 @@ from halfmask.table.values import (
     has_comma,
     has_two_marks,
     infer_type,
+    is_moment,
     is_number,
     is_text,
     mark_of,
@@ -138,7 +139,9 @@ def without_missing(column: pa.ChunkedArray, missing: Sequence[str] | None) -> p
         return column
     if pa.types.is_dictionary(column.type) or is_text(column.type):
         return text_column(column, missing)
-    if not is_number(column.type):
+    if is_moment(column.type):
+        absent = pc.is_in(column, value_set=_moments(missing, column.type))
+    elif not is_number(column.type):
         texts = column.cast(pa.string())
         absent = pc.is_in(texts, value_set=pa.array(list(missing), pa.string()))
     else:
@@ -154,6 +157,17 @@ def _numbers(texts: Sequence[str]) -> pa.Array:
         except ValueError:
             continue
     return pa.array(found, pa.float64())
+
+
+def _moments(texts: Sequence[str], kind: pa.DataType) -> pa.Array:
+    """Those of ``texts`` that write a date or time of this type, in ISO 8601."""
+    found = []
+    for text in texts:
+        try:
+            found.append(pa.array([text]).cast(kind)[0])
+        except pa.ArrowInvalid:
+            continue
+    return pa.array(found, kind)
 
 
 def _set(arrow: pa.Table, name: str, column: pa.ChunkedArray) -> pa.Table:
@@ -179,8 +193,8 @@ def _convert_declared(
     data = pa.chunked_array([dictionary_of(data)])
     convert = _as_numbers if declared == "numeric" else _as_dates
     found, bad, hint = convert(data, entry, schema.decimal)
-    if found is not None:
-        return _set(arrow, name, found)
+    if found is not None:  # dates that mean missing may be listed in ISO 8601 too
+        return _set(arrow, name, without_missing(found, entry.missing))
     odd = pc.is_in(data.cast(pa.string()), value_set=used_values(data).filter(bad))
     rows = pc.sum(odd).as_py() or 0
     if not rows:

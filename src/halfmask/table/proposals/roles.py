@@ -80,7 +80,8 @@ def design_of(facts: Sequence[Facts], pairs: Callable[[Facts, Facts], int]) -> S
         said = f"{person.distinct:,} people in {person.rows:,} rows"
         roles[person.name] = RoleFound("identifier", "says whose row this is; never leaves", said)
     bodies = any(words.contains_word(words.BODIES, f.words) for f in facts)
-    weights = [f for f in facts if f.name not in roles and is_weight(f, bodies=bodies)]
+    drawn = any(words.contains_word(words.STRATA + " " + words.CLUSTERS, f.words) for f in facts)
+    weights = [f for f in facts if f.name not in roles and is_weight(f, bodies=bodies, drawn=drawn)]
     faults = {one.name: _weight_fault(one, person, pairs) for one in weights}
     for name, fault in faults.items():
         said = fault or "exact weights can tell people apart: declare it other if readers need it"
@@ -188,8 +189,11 @@ def is_household(facts: Facts) -> bool:
     )
 
 
-def is_weight(facts: Facts, *, bodies: bool) -> bool:
-    """Whether a column seems to say for how many people a row stands, not how heavy they are."""
+def is_weight(facts: Facts, *, bodies: bool, drawn: bool = False) -> bool:
+    """Whether a column seems to say for how many people a row stands, not how heavy they are.
+
+    ``bodies``: another column measures bodies; ``drawn``: others tell how a sample was drawn.
+    """
     if not facts.is_number or facts.distinct < 2:
         return False
     ends: Any = pc.min_max(facts.values.cast(pa.float64(), safe=False))
@@ -204,17 +208,26 @@ def is_weight(facts: Facts, *, bodies: bool) -> bool:
         return True
     if bodies:
         return False
+    if drawn or (facts.words == ("w",) and not facts.is_integer):
+        return True
     mean = pc.mean(facts.values.cast(pa.float64(), safe=False)).as_py()
     return high > 1000 or (high <= 20 and 0.2 <= mean <= 5 and not facts.is_integer)
 
 
 def role_of(facts: Facts) -> RoleFound:
     """The role of a column that is neither a policy nor part of the design, and the reason."""
-    for rule in (_named_identifier, _sensitive, _content, _unique):
+    for rule in (_row_numbers, _named_identifier, _sensitive, _content, _unique):
         found = rule(facts)
         if found is not None:
             return found
     return _known_to_others(facts)
+
+
+def _row_numbers(facts: Facts) -> RoleFound | None:
+    """What pandas calls the row numbers of a file that it wrote and read again."""
+    if re.fullmatch(r"Unnamed: [0-9]+", facts.name) and facts.distinct == facts.rows:
+        return RoleFound("drop", "row numbers, as pandas names them: they do not leave")
+    return None
 
 
 def _named_identifier(facts: Facts) -> RoleFound | None:
@@ -238,10 +251,14 @@ def _sensitive(facts: Facts) -> RoleFound | None:
     kind, more = words.special_category(facts.words), ""
     if kind is None and facts.label:
         kind, more = words.special_category(words.words_of(facts.label)), "by its label"
+    if kind is None and facts.is_number and words.contains_word(words.MONEY_AMOUNTS, facts.words):
+        kind = "money"
     if kind is None or (kind == "performance" and more):
         return None
     if kind == "ethnicity":
         more = "if others can see it, quasi protects more from being recognized"
+    elif kind == "money" and facts.single:
+        more = "if others may know its exact amounts, as of a bill, quasi protects more"
     reason = f"{kind}: people keep it to themselves"
     return RoleFound("sensitive", reason, more)
 

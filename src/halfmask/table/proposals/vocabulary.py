@@ -83,48 +83,56 @@ SPECIAL: dict[str, str] = {
     "health": """
         *disease* illness* sick sickness *diagnos* *symptom* icd icd9 icd10 *medicat* *medicin*
         medical *treatment* *therap* surger* surgical hiv aids *cancer* tumor* tumour* *pregnan*
-        disab* *allerg* asthma* *diabet* *hypertens* stroke condition health* *cholesterol* glucose
-        *bloodpressure* *vaccin* handicap* *krankheit* *erkrank* *befund* *behinder* *schwanger*
-        *medikament* *arznei* *behandlung* impf* *impfung* *todesursache* *pflegegrad* *blutdruck*
-        *gesundheit* maladie* pathologi* sante grossesse* enceinte *traitement* ordonnance* vih sida
-        *enfermedad* salud embaraz* discapacid* *tratamient* alergi* sintoma* malatti* salute
-        gravidanz* disabil* invalid* trattament* farmac* sintom* *ziekte* gezondheid* zwanger*
-        gehandicapt* *medicijn* aandoening* klacht* behandeling* genetic* genotyp* gene genom* dna
-        biometr* fingerprint* mcq diq bpq hsq rxd lbx""",
+        disab* *allerg* asthma* *diabet* *hypertens* stroke condition health* *cholesterol*
+        glucose *bloodpressure* *vaccin* handicap* *krankheit* *erkrank* *befund* *behinder*
+        *schwanger* *medikament* *arznei* *behandlung* impf* *impfung* *todesursache*
+        *pflegegrad* *blutdruck* *gesundheit* maladie* pathologi* sante grossesse* enceinte
+        *traitement* ordonnance* vih sida *enfermedad* salud embaraz* discapacid* *tratamient*
+        alergi* sintoma* malatti* salute gravidanz* disabil* invalid* trattament* farmac*
+        sintom* *ziekte* gezondheid* zwanger* gehandicapt* *medicijn* aandoening* klacht*
+        behandeling* genetic* genotyp* gene genom* dna biometr* fingerprint* bloodtype*
+        bloodgroup* blutgruppe* groupesanguin* gruposanguin* grupposanguig* bloedgroep* mcq diq
+        bpq hsq rxd lbx""",
     "drugs": """
-        drug drugs *alcohol* *alkohol* cocain* kokain* cannabis marijuana marihuana heroin* opioid*
-        smok* tobacco *tabak* tabac* tabaco *raucher* droge* drogue* droga* sucht* addict* *alcol*
-        verdovend* roken roker fumeur* fumador* fumat* narcotic* substance* duq alq smq""",
+        drug drugs *alcohol* *alkohol* cocain* kokain* cannabis marijuana marihuana heroin*
+        opioid* smok* tobacco *tabak* tabac* tabaco rauch* *raucher* droge* drogue* droga*
+        sucht* addict* *alcol* verdovend* roken roker fumeur* fume fumer fuma fumar fumo
+        fumador* fumat* narcotic* substance* duq alq smq""",
     "mental health": """
-        mental* psych* *depress* anxiet* *suicid* *suizid* burnout schizo* bipolar* angst* ansiedad
-        ansia zelfmoord* psiqu* psich* phq gad dpq""",
+        mental* psych* *depress* anxiet* *suicid* *suizid* burnout schizo* bipolar* angst*
+        ansiedad ansia zelfmoord* psiqu* psich* phq gad dpq""",
     "sexuality": """
         sexual* *sexuell* *sexualit* homosex* *heterosex* bisex* lgbt* gay lesb* transgend*
-        orientation orientierung seksu* sessual* contracept* abortion* avortement aborto abtreibung
-        verhutung* sxq""",
+        orientation orientierung seksu* sessual* contracept* abortion* avortement aborto
+        abtreibung verhutung* sxq""",
     "religion": """
         relig* church faith *konfession* glaube* *kirch* bekenntnis confession* eglise culte
-        croyance* iglesia creencia* chiesa fede godsdienst* geloof* kerk denominat* muslim jewish
-        christian""",
+        croyance* iglesia creencia* chiesa fede godsdienst* geloof* kerk denominat* muslim
+        jewish christian""",
     "politics": """
-        politi* *partei* party parti partido partito partij* vote voted votes voter voting ballot*
-        wahlverhalten *gewahlt* wahlabsicht* voto votaci* votazione* suffrag* stemgedrag ideolog*
-        militan*""",
+        politi* *partei* party parti partido partito partij* vote voted votes voter voting
+        ballot* wahlverhalten *gewahlt* wahlabsicht* voto votaci* votazione* suffrag* stemgedrag
+        ideolog* militan*""",
     "union": "union unions tradeunion* *gewerkschaft* syndic* sindica* vakbond* betriebsrat*",
     "ethnicity": """
         ethni* race racial* rasse *hautfarbe* migrationshintergrund* raza etni* razza afkomst
-        herkomst tribe caste indigen* hispanic* skincolor skincolour ridreth""",
+        herkomst herkunft* origine* origen nationalorigin* ethnicorigin* tribe caste indigen*
+        hispanic* skincolor skincolour ridreth""",
     "crime": """
-        crime* criminal* offence* offense* convict* arrest* prison* jail* felon* police *straftat*
-        vorstraf* kriminal* delikt* verurteil* polizei* delit delits condamn* penal delito* condena*
-        carcel reato reati condann* carcere misdrijf* strafblad veroordel* recidiv* delinquen*""",
+        crime* criminal* offence* offense* convict* arrest* prison* jail* felon* police
+        *straftat* vorstraf* kriminal* delikt* verurteil* polizei* delit delits condamn* penal
+        penales penali antecedentes* casier* judiciair* delito* condena* carcel reato reati
+        condann* carcere misdrijf* strafblad veroordel* recidiv* delinquen*""",
     "money": """
         *income* inc hinc* *salary* *salaries* wage wages earning* *debt debts credit credits
-        creditscore balance wealth networth asset assets loan loans mortgage* poverty *einkommen*
-        *gehalt *gehalts* lohn* *bruttolohn* *nettolohn* verdienst* schuld* *vermogen* *kredit*
-        revenu revenus *salaire* dette* patrimoine* ingreso* *salario* sueldo* deuda* renta reddit*
-        stipend* debit* patrimonio* *inkomen* *salaris* loon indfmpir indhhin*""",
-    "performance": "score scores grade grades gpa result results note noten zeugnis* voto",
+        creditscore balance wealth networth asset assets loan loans mortgage* poverty
+        *einkommen* *gehalt *gehalts* lohn* *bruttolohn* *nettolohn* verdienst* schuld*
+        *vermogen* *kredit* revenu revenus *salaire* dette* patrimoine* ingreso* *salario*
+        sueldo* deuda* renta reddit* stipend* debit* patrimonio* *inkomen* *salaris* loon
+        indfmpir indhhin*""",
+    "performance": """
+        grade grades gpa schulnote* noten zeugnis* testscore* examscore* examresult* testresult*
+        schoolgrade* notenschnitt*""",
 }
 
 IDENTIFIERS = """
@@ -152,6 +160,9 @@ PERSON_NUMBERS = """
 BELONGINGS = """
     name names *nachname* vorname* *mail* phone *telefon* address adresse ip mac agent url visit*
     besuch* order* session* event* row* zeile* record* fall* case* account*"""
+MONEY_AMOUNTS = """
+    cost costs *kosten *betrag amount amounts bill bills charge charges fee fees montant* cout couts
+    coste costes costo costi importe* importo importi bedrag"""  # where they are numbers
 AMOUNTS = """
     amount bill cost costs price fee count number has is known any size type year years income
     betrag* kosten preis anzahl montant cout prix importe precio importo prezzo bedrag aantal
@@ -176,7 +187,7 @@ WEIGHTS = """
     *samplingweight* *surveyweight*
     *designweight* hochrechnung* gewichtung* ponder* wtint* wtmec* wtsaf* wtdr* db090 rb050 rb060
     pb040 pb060"""
-BODY_OR_SURVEY_WEIGHTS = "weight weights wgt wt wght gewicht poids peso gewichten"
+BODY_OR_SURVEY_WEIGHTS = "w weight weights wgt wt wght gewicht poids peso gewichten"
 SURVEYS = "sample sampling survey design final person household population expansion base"
 BODIES = "height *grosse* taille altura altezza lengte bmi bmxht stature body birth geburts"
 STRATA = "stratum strata sdmvstra schichtung* strate strates estrato* strato strati db050"

@@ -42,6 +42,7 @@ from halfmask.table.values import (
     cast_dictionary,
     has_two_marks,
     infer_type,
+    is_moment,
     is_number,
     mark_of,
     number_column,
@@ -50,6 +51,8 @@ from halfmask.table.values import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from numpy.typing import NDArray
 
     ColumnEntries = Mapping[str, pa.ChunkedArray]
 
@@ -60,7 +63,7 @@ _SENTINEL_WORDS = (
     "k. a.", "keine angabe", "keine antwort", "verweigert", "unbekannt", "weiß nicht", "inconnu",
     "ne sait pas", "refus", "desconocido", "no sabe", "no contesta", "sconosciuto", "non so",
     "non risponde", "onbekend", "weet niet", "geen antwoord", "#n/a", "n.a.", "na", "n/a", "nan",
-    "null",
+    "null", "0000-00-00", "00.00.0000", "00/00/0000", "00-00-0000",
 )  # fmt: skip
 _SENTINEL_NUMBERS = tuple(
     float(sign + digit * count)
@@ -135,6 +138,8 @@ def understood_entries(
         if is_number(column.type):
             column = _without_sentinels(column, writing)
             column = _understood_serials(name, column, writing, workbook=workbook)
+        if is_moment(column.type):
+            column = _without_sentinel_days(column, writing)
         found[name], writings[name] = column, writing
     return found, writings
 
@@ -258,17 +263,68 @@ def _without_sentinels(column: pa.ChunkedArray, writing: Writing) -> pa.ChunkedA
     """The numbers without those that usually mean a missing value and lie far from all others."""
     numbers = pc.unique(column.drop_null()).cast(pa.float64(), safe=False).to_numpy()
     held = np.sort(numbers[np.isfinite(numbers)])
-    usual = np.isin(held, _SENTINEL_NUMBERS)
-    if not usual.any() or usual.all():
-        return column
-    low, high = held[~usual].min(), held[~usual].max()
-    room = max(high - low, 1.0)
-    far = usual & ((held > high + 2 * room) | ((held < 0) & (low >= 0)))
-    if not far.any() or np.count_nonzero(~usual) < _ENOUGH_NUMBERS:
+    far = _far_sentinels(held) | _answer_codes(held)
+    if not far.any():
         return column
     texts = [canonical(int(number)) for number in held[far]]
     writing.entry["missing"] = (*writing.entry.get("missing", ()), *texts)
     writing.why.append(f"{len(texts)} of its numbers usually mean a missing value")
+    return without_missing(column, texts)
+
+
+def _far_sentinels(held: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which numbers (ascending) usually mean a missing value and lie far from the others."""
+    usual = np.isin(held, _SENTINEL_NUMBERS)
+    if not usual.any() or np.count_nonzero(~usual) < _ENOUGH_NUMBERS:
+        return np.zeros(len(held), dtype=bool)
+    low, high = held[~usual].min(), held[~usual].max()
+    room = max(high - low, 1.0)
+    found: NDArray[np.bool_] = usual & ((held > high + 2 * room) | ((held < 0) & (low >= 0)))
+    return found
+
+
+_ANSWERS = 5  # answers of a question with one digit; 7, 8 and 9 then stand for none
+
+
+def _answer_codes(held: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which of 7, 8 and 9 behind the answers 1, 2 ... (or 0 and 1) of a question mean none of them.
+
+    Two of them do, or 9 alone behind three answers at most; counts of something leave no such gap.
+    """
+    codes = np.isin(held, (7.0, 8.0, 9.0))
+    answers = held[~codes]
+    most = len(answers)
+    counted = np.array_equal(answers, np.arange(1, most + 1)) or answers.tolist() == [0, 1]
+    none = codes.sum() >= 2 or (codes.any() and held[-1] == 9 and most <= 3)
+    return codes & bool(counted and 2 <= most <= _ANSWERS and none)
+
+
+_SENTINEL_DAYS = tuple(
+    np.datetime64(day)
+    for day in (
+        "0001-01-01", "1111-11-11", "1800-01-01", "1899-12-30", "1899-12-31", "1900-01-01",
+        "1901-01-01", "1970-01-01", "2099-12-31", "2100-01-01", "2999-12-31", "3000-01-01",
+        "9999-01-01", "9999-12-31",
+    )
+)  # fmt: skip
+_FAR = np.timedelta64(3653, "D")  # ten years
+
+
+def _without_sentinel_days(column: pa.ChunkedArray, writing: Writing) -> pa.ChunkedArray:
+    """The dates without those that usually mean a missing one and lie ten years from all others."""
+    found = pc.unique(column.drop_null()).cast(pa.date32(), safe=False)
+    days = found.to_numpy(zero_copy_only=False)
+    held = np.unique(days)
+    usual = np.isin(held, _SENTINEL_DAYS)
+    if not usual.any() or np.count_nonzero(~usual) < _ENOUGH_NUMBERS:
+        return column
+    low, high = held[~usual].min(), held[~usual].max()
+    far = held[usual & ((held < low - _FAR) | (held > high + _FAR))]
+    if not len(far):
+        return column
+    texts = [str(day) for day in far]
+    writing.entry["missing"] = (*writing.entry.get("missing", ()), *texts)
+    writing.why.append(f"{len(texts)} of its dates usually mean a missing value")
     return without_missing(column, texts)
 
 
