@@ -88,14 +88,17 @@ def test_an_empty_table_is_refused():
 def test_the_three_criteria_and_what_to_do_next():
     found = hm.assess(table(players(), QUASI))
     by = {one.name: one for one in found.criteria}
-    assert by["singling out"].attack.value == pytest.approx(4 / 6)
-    assert by["singling out"].outcome == "not met"
-    assert by["linkability"].attack.value == pytest.approx(5 / 6)
-    assert by["linkability"].baseline.value == pytest.approx(1 / 6)
-    assert (by["singling out"].baseline.value, by["linkability"].outcome) == (0, "not met")
+    assert by["singling out, by classes"].attack.value == pytest.approx(4 / 6)
+    assert by["singling out, by classes"].outcome == "not met"
+    assert by["linkability, by classes"].attack.value == pytest.approx(5 / 6)
+    assert by["linkability, by classes"].baseline.value == pytest.approx(1 / 6)
+    assert (
+        by["singling out, by classes"].baseline.value,
+        by["linkability, by classes"].outcome,
+    ) == (0, "not met")
     # Everybody's salary is certain; the most frequent salary is held by two of six.
-    assert by["inference"].attack.value == 1
-    assert by["inference"].baseline.value == pytest.approx(2 / 6)
+    assert by["inference, by classes"].attack.value == 1
+    assert by["inference, by classes"].baseline.value == pytest.approx(2 / 6)
     first = found.advice[0]
     # Without age two clubs of four and two are left; without club three ages are alone.
     assert (first.column, first.removed) == ("age", 0)

@@ -234,7 +234,7 @@ def test_the_limit_is_that_of_every_criterion():
     for limit in (0.2, 0.9):
         found = hm.compare(original(), original(), learn=False, limit=limit)
         assert {one.limit for one in found.criteria} == {found.limit} == {limit}
-        assert found.criteria[-1].name == "inference"
+        assert found.criteria[-1].name == "inference, by classes"
 
 
 def test_a_release_is_no_control():

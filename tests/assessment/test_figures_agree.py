@@ -105,6 +105,37 @@ def test_verbs_agree_on_a_release_and_on_its_file(way: str, tmp_path: Path) -> N
             assert value == pytest.approx(wanted[name]), (verb, name)
 
 
+@pytest.mark.parametrize("way", ["levels", "mondrian", "sets"])
+def test_a_criterion_of_one_name_has_one_figure(way: str, tmp_path: Path) -> None:
+    """What ``assess`` says of the released rows alone, ``compare`` says too, beside its attacks."""
+    table, release = released(way)
+    path = tmp_path / "out.csv"
+    release.write(path)
+    seen = {(c["name"], c["column"]): c for c in hm.assess(str(path)).to_dict()["criteria"]}
+    assert [name for name, _ in seen] == [
+        "singling out, by classes", "linkability, by classes", "inference, by classes",
+    ]  # fmt: skip
+    for given in (str(path), release):
+        found = hm.compare(table, given, learn=False, attacks=60)
+        told = {(c["name"], c["column"]): c for c in found.to_dict()["criteria"]}
+        for key, one in seen.items():
+            assert told[key]["risk"] == pytest.approx(one["risk"])
+            assert told[key]["outcome"] == one["outcome"]
+    mean = counted(release)["mean_risk"]
+    assert seen["linkability, by classes", None]["attack"]["value"] == pytest.approx(mean)
+    assert mean > 0.09
+    assert seen["linkability, by classes", None]["outcome"] == "not met"
+
+
+def test_classes_of_rows_that_stand_for_nobody_judge_nothing() -> None:
+    table = people()
+    rows = table.arrow.select(["age", "town", "ill"])
+    moved = rows.set_column(0, "age", pa.array([99] * len(rows)))
+    found = hm.compare(table, hm.read(moved), learn=False, attacks=60)
+    assert found.made_up
+    assert not [one for one in found.criteria if one.name.endswith("by classes")]
+
+
 def test_lines_for_people_carry_these_names() -> None:
     table, release = released("mondrian")
     found = hm.compare(table, release, learn=False, attacks=5)

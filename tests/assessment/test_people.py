@@ -192,10 +192,10 @@ def test_disclosure_and_criteria(rows):
     prior = max(Counter(row[4] for row in rows).values()) / total
     assert one.prior_guess == pytest.approx(prior)
     by = {c.name: c for c in found.criteria}
-    assert by["singling out"].attack.value == pytest.approx(alone(rows, QUASI) / total)
+    assert by["singling out, by classes"].attack.value == pytest.approx(alone(rows, QUASI) / total)
     held = [people(group) for group in classes]
-    assert by["linkability"].attack.value == pytest.approx(len(held) / sum(held))
-    assert by["inference"].attack.value == pytest.approx(guessed / total)
+    assert by["linkability, by classes"].attack.value == pytest.approx(len(held) / sum(held))
+    assert by["inference, by classes"].attack.value == pytest.approx(guessed / total)
 
 
 def test_rows_of_one_person_that_agree_are_alone_in_every_figure():

@@ -25,14 +25,14 @@ from halfmask.errors import InputError
 from halfmask.metrics.discrimination.column_sets import rank_tuples
 from halfmask.metrics.discrimination.rate import inflation
 from halfmask.metrics.discrimination.release_rates import meaning_of, original_blocks
-from halfmask.metrics.estimate import exact_estimate
-from halfmask.metrics.risk.attack import LIMIT, AttackOutcome, judge_attack
+from halfmask.metrics.risk.attack import LIMIT
 from halfmask.metrics.risk.column_sets import (
     ColumnSet,
     affordable_size,
     column_sets,
     special_uniques,
 )
+from halfmask.metrics.risk.criteria import class_criteria
 from halfmask.metrics.risk.disclosure import disclosure
 from halfmask.metrics.risk.individual import rarity, survey_risk
 from halfmask.metrics.risk.inference import by_class, measure_intrusion
@@ -362,41 +362,9 @@ def _unequal_weights(survey: SurveyRisk | None) -> tuple[str, ...]:
 
 def table_criteria(case: AssessmentCase) -> tuple[AttackOutcome, ...]:
     """The three criteria for a table that would be published as it stands."""
-    rows, people, limit = int(case.classes.rows.sum()), case.places, case.options.limit
-    nothing = exact_estimate(0.0, rows)
-    out = [
-        judge_attack(
-            "singling out",
-            "The attacker looks for a combination of quasi-identifiers that fits one person only.",
-            exact_estimate(case.alone / rows, rows),
-            None,
-            nothing,
-            limit=limit,
-        ),
-        judge_attack(
-            "linkability",
-            "The attacker has a file with names and the same quasi-identifiers, and joins each "
-            "person to a row that fits.",
-            exact_estimate(case.risk.marketer, people),
-            None,
-            exact_estimate(1 / people, people),
-            limit=limit,
-        ),
-    ]
-    out += [
-        judge_attack(
-            "inference",
-            f"The attacker knows the quasi-identifiers of a person and guesses {one.column} "
-            "as the likeliest value among the rows that fit.",
-            exact_estimate(one.best_guess, rows),
-            None,
-            exact_estimate(one.prior_guess, rows),
-            limit=limit,
-            column=one.column,
-        )
-        for one in case.disclosures
-    ]
-    return tuple(out)
+    return class_criteria(
+        case.classes, case.risk.marketer, case.disclosures, limit=case.options.limit
+    )
 
 
 _BINS = (1, 2, 3, 5, 10, 20, 50, 100, 1000)

@@ -19,7 +19,7 @@ from halfmask.metrics.discrimination.release_rates import (
 from halfmask.metrics.partition_measures import published_measures
 from halfmask.metrics.risk.attack import OUTCOMES
 from halfmask.metrics.risk.attack import targets as whom
-from halfmask.metrics.risk.criteria import doubts_about, try_criteria
+from halfmask.metrics.risk.criteria import class_criteria, doubts_about, try_criteria
 from halfmask.metrics.risk.disclosure import disclosure, minimality
 from halfmask.metrics.risk.inference import membership
 from halfmask.metrics.risk.linkage import (
@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from halfmask.table.classes import Classes
 
 _PAIRS = 50_000_000  # pairs of rows inside classes whose distance is looked at
+_NEAR = 1e-9
 _FITTED = 3  # numeric sensitive columns that are fitted without being named
 
 
@@ -248,6 +249,16 @@ class ComparisonCase:
         return recorded_risk(release.table.schema, quasi, least=least, mean=mean)
 
     @cached_property
+    def people_found(self) -> PeopleFound:
+        """How people are found by their original values."""
+        return _people_found(self)
+
+    @cached_property
+    def disclosures(self) -> tuple[tuple[Disclosure, Disclosure], ...]:
+        """What classes give away before and after, per sensitive column."""
+        return _disclosures(self)
+
+    @cached_property
     def after_risk(self) -> Reidentification:
         """How likely people are found in the release by its own classes."""
         return _risk_after(self)
@@ -311,7 +322,7 @@ class Comparison(MeasureResults):
         Known by people who fit no released row although nobody was left out. Classes of the
         release then hold rows, not these people.
         """
-        return bool(self.finding.uncovered > self.suppressed / self.rows + 1e-9)
+        return bool(self.finding.uncovered > self.suppressed / self.rows + _NEAR)
 
     @property
     def loss(self) -> float | None:
@@ -480,7 +491,21 @@ def _worse_criteria(case: ComparisonCase) -> tuple[AttackOutcome, ...]:
             key = outcome.name, outcome.column
             if key not in found or _grave(outcome) > _grave(found[key]):
                 found[key] = outcome
-    return tuple(found.values())
+    return (*found.values(), *_criteria_by_classes(case))
+
+
+def _criteria_by_classes(case: ComparisonCase) -> tuple[AttackOutcome, ...]:
+    """What ``assess`` says of the released rows alone; nothing where they stand for nobody."""
+    missing = max(0, case.sides.before - case.sides.after) / case.sides.before
+    if case.linkage.distance.value is None or case.people_found.uncovered > missing + _NEAR:
+        return ()
+    # Of a column that holds one label alone there is nothing left to guess.
+    told = [after for _, after in case.disclosures if after.prior_guess < 1]
+    found = class_criteria(
+        case.after, case.after_risk.marketer, told, limit=case.options.limit,
+        controlled=case.tables.control is not None,
+    )  # fmt: skip
+    return case.doubts.judge(found)
 
 
 def _grave(one: AttackOutcome) -> tuple[int, float, float]:
@@ -625,12 +650,13 @@ COMPARED: tuple[Measure, ...] = (
         lambda case: case.after_risk, findings.show_risk, "sizes", short=True,
     ),
     Measure(
-        "finding", "How many people are found by their original values?", _people_found,
+        "finding", "How many people are found by their original values?",
+        lambda case: case.people_found,
         short=True,
     ),
     Measure(
         "disclosures", DISCLOSURES,
-        _disclosures, findings.show_disclosures, "attacks", findings.KNOWS,
+        lambda case: case.disclosures, findings.show_disclosures, "attacks", findings.KNOWS,
         parts=("before", "after"), short=True,
     ),
     Measure("discrimination", "How far do attacks tell a column?", _discrimination),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from halfmask.metrics.risk.reidentification import CLASSES
 from halfmask.metrics.risk.reidentification import HIGHEST as HIGHEST  # templates take them here
 from halfmask.metrics.risk.reidentification import MEAN as MEAN
 from halfmask.metrics.risk.reidentification import SMALLEST as SMALLEST
@@ -61,7 +62,10 @@ _MARKS = {"met": "✓ met", "not met": "✗ not met", "undecided": "? undecided"
 _NAMED = 6  # columns that a sentence can name
 _HELP = 0.05  # a step that leaves more of the rows alone is hardly worth naming
 _ORDER = {"not met": 0, "undecided": 1, "met": 2}
-_COARSER = ("singling out", "linkability", "linkability, by names")  # mended by larger classes
+_COARSER = (  # mended by larger classes
+    "singling out", "linkability", "linkability, by names", f"singling out, {CLASSES}",
+    f"linkability, {CLASSES}",
+)  # fmt: skip
 TAKE_OUT = "Take it out."  # how notes about columns end that must not leave
 _STYLES = {"met": "holds", "not met": "fails", "undecided": "open"}
 STATISTICS = {  # what people read of the statistics of numeric columns
@@ -98,7 +102,10 @@ def decided_by_attack(criterion: dict[str, Any]) -> bool:
 def title(criterion: dict[str, Any]) -> str:
     """The criterion, and what is guessed."""
     column = criterion["column"]
-    return criterion["name"] if column is None else f"{criterion['name']} of {column}"
+    if column is None:
+        return str(criterion["name"])
+    name, comma, by = criterion["name"].partition(",")
+    return f"{name} of {column}{comma}{by}"
 
 
 def base(criterion: dict[str, Any]) -> str:
@@ -169,6 +176,12 @@ def assessment_outcome(document: dict[str, Any]) -> str:
 def comparison_outcome(document: dict[str, Any]) -> str:
     """What was found, in two or three sentences."""
     failed = [one for one in document["criteria"] if one["outcome"] == "not met"]
+    attacks = {(base(one), one["column"]) for one in failed if not one["name"].endswith(CLASSES)}
+    failed = [
+        one
+        for one in failed
+        if not one["name"].endswith(CLASSES) or (base(one), one["column"]) not in attacks
+    ]
     failing = {one["name"] for one in failed}
     titles = [title(one) for one in failed if one["name"] == base(one) or base(one) not in failing]
     names = ", ".join(one.replace(", by", " by") for one in titles)
@@ -256,7 +269,7 @@ def comparison_steps(document: dict[str, Any]) -> list[str]:
                 "one of these, make it a quasi-identifier and anonymize again; if not, nobody can "
                 "look for people by it."
             )
-        elif one["name"] == "inference":
+        elif base(one) == "inference":
             check = ", or check with a control whether this is common knowledge"
             out.append(
                 f"{one['column']} can be guessed from the other columns: ask for l-diversity or "
@@ -286,7 +299,7 @@ def comparison_steps(document: dict[str, Any]) -> list[str]:
             f"{names}: nothing is left of it. A finer hierarchy, a smaller weight for the other "
             "columns, or local recoding may keep something."
         )
-    return out
+    return list(dict.fromkeys(out))
 
 
 TERMS: dict[str, str] = {

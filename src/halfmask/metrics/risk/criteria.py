@@ -9,10 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from halfmask.metrics.risk.attack import LIMIT, doubts
+from halfmask.metrics.estimate import exact_estimate
+from halfmask.metrics.risk.attack import LIMIT, doubts, judge_attack
 from halfmask.metrics.risk.differencing import singling_out_together
 from halfmask.metrics.risk.inference import inference
 from halfmask.metrics.risk.linkability import linkability, linkability_by_names
+from halfmask.metrics.risk.reidentification import CLASSES
 from halfmask.metrics.risk.singling_out import same_people, singling_out
 
 if TYPE_CHECKING:
@@ -20,8 +22,10 @@ if TYPE_CHECKING:
 
     from halfmask.metrics.risk.attack import AttackOutcome, Doubts, Targets
     from halfmask.metrics.risk.differencing import Differencing
+    from halfmask.metrics.risk.disclosure import Disclosure
     from halfmask.metrics.risk.linkage import Linkage
     from halfmask.metrics.sides import ReleasedRows, Sides
+    from halfmask.table.classes import Classes
     from halfmask.table.tuples import Tuples
 
 
@@ -70,6 +74,69 @@ def try_criteria(
             *(inference(attacked, column.name, limit=limit) for column in secrets),
         )
     )
+
+
+def class_criteria(
+    classes: Classes,
+    marketer: float,
+    disclosures: Sequence[Disclosure],
+    *,
+    limit: float = LIMIT,
+    controlled: bool = False,
+) -> tuple[AttackOutcome, ...]:
+    """The same three by the classes of the rows as they stand, counted on all of them.
+
+    Definition: singling out is the share of rows that are alone in their class; linkability the
+    mean chance to hit a person's row among those that fit (marketer); inference how often the
+    likeliest value among the rows that fit is the right one, beside the likeliest of all.
+    Source: as for re-identification and disclosure.
+
+    Args:
+        classes: rows with the same quasi-identifiers.
+        marketer: the mean risk in them.
+        disclosures: what they give away, per sensitive column.
+        limit: the highest acceptable risk.
+        controlled: whether other people are guessed too: what their classes would tell of them is
+            not counted here, so that inference is left to the attack that tries it.
+    """
+    rows, people = int(classes.rows.sum()), int(classes.people.sum())
+    alone = int(classes.rows[classes.people == 1].sum())
+    nothing = exact_estimate(0.0, rows)
+    out = [
+        judge_attack(
+            f"singling out, {CLASSES}",
+            "The attacker looks for a combination of quasi-identifiers that fits one person only.",
+            exact_estimate(alone / rows, rows),
+            None,
+            nothing,
+            limit=limit,
+        ),
+        judge_attack(
+            f"linkability, {CLASSES}",
+            "The attacker has a file with names and the same quasi-identifiers, and joins each "
+            "person to a row that fits.",
+            exact_estimate(marketer, people),
+            None,
+            exact_estimate(1 / people, people),
+            limit=limit,
+        ),
+    ]
+    if controlled:  # nobody else has a row
+        return tuple(replace(one, notes=()) for one in out)
+    out += [
+        judge_attack(
+            f"inference, {CLASSES}",
+            f"The attacker knows the quasi-identifiers of a person and guesses {one.column} "
+            "as the likeliest value among the rows that fit.",
+            exact_estimate(one.best_guess, rows),
+            None,
+            exact_estimate(one.prior_guess, rows),
+            limit=limit,
+            column=one.column,
+        )
+        for one in disclosures
+    ]
+    return tuple(out)
 
 
 def try_wide_criteria(attacked: Targets, names: Sequence[str]) -> tuple[AttackOutcome, ...]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 SMALLEST = "smallest class, people"
 HIGHEST = "highest risk (prosecutor)"
 MEAN = "mean risk (marketer)"
+CLASSES = "by classes"  # how a criterion is named that is counted by the classes of rows
 THRESHOLDS = (0.05, 0.09, 0.2, 0.33, 0.5)
 _EDGES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.34, 0.5, 1.0)
 
