@@ -6,6 +6,7 @@ import pytest
 from halfmask.dp.views import NoisyCounts
 from halfmask.synthesize.marginals import (
     join_small,
+    merge_values,
     pool_small,
     rows_from,
     shrink,
@@ -54,6 +55,15 @@ def test_groups_by_hand() -> None:
     assert pool_small(np.array([1.0, 1.0]), 10).tolist() == [0, 0]
     assert join_small(np.array([5.0, 5, 1, 9, 1]), 8).tolist() == [0, 0, 1, 1, 1]
     assert join_small(np.array([1.0, 1]), 10).tolist() == [0, 0]
+
+
+def test_who_has_any_stays_apart_from_those_who_have_none() -> None:
+    """Three of four earn nothing: the fourth is a group, though smaller than groups should be."""
+    counts = np.array([7300.0, *[2700 / 31] * 31])
+    groups, _ = merge_values({"gain": counts}, 10_000, 280.0, ["gain"], [])
+    assert groups["gain"].tolist() == [0, *[1] * 31]
+    few = np.array([9300.0, *[700 / 31] * 31])  # too few to be told from noise
+    assert merge_values({"gain": few}, 10_000, 280.0, ["gain"], [])[0]["gain"].max() == 0
 
 
 def test_neighbors_are_smoothed_and_a_frequent_value_stays_alone():

@@ -131,12 +131,20 @@ def pool_small(counts: NDArray[np.float64], least: float) -> NDArray[np.int64]:
     return np.where(large, np.cumsum(large) - 1, large.sum()).astype(np.int64)
 
 
+LEFT_OVER = 1 / 3  # of the least, that the last group of an ordered column needs
+
+
 def join_small(counts: NDArray[np.float64], least: float) -> NDArray[np.int64]:
     """Per value of an ordered column, its group of neighbors with ``least`` rows or more.
+
+    What is left over at the end stays apart with a third of that: where most people share the first
+    value, such as 0, the others would else join it, and the column would tell nothing.
 
     Example:
         >>> join_small(np.array([5.0, 5.0, 1.0, 9.0, 1.0]), 8).tolist()
         [0, 0, 1, 1, 1]
+        >>> join_small(np.array([90.0, 2.0, 1.0, 1.0]), 10).tolist()
+        [0, 1, 1, 1]
     """
     groups = np.zeros(len(counts), np.int64)
     group, held = 0, 0.0
@@ -145,7 +153,7 @@ def join_small(counts: NDArray[np.float64], least: float) -> NDArray[np.int64]:
             group, held = group + 1, 0.0
         groups[value] = group
         held += float(count)
-    if held < least and group:  # what is left over joins the group before
+    if held < least * LEFT_OVER and group:  # joins the group before
         groups[groups == group] = group - 1
     return groups
 
@@ -227,7 +235,7 @@ def _slopes(
 ONES = Fraction(1, 5)  # the share of the budget that goes to single columns
 CHOICES = Fraction(1, 20)  # the share that goes to choosing pairs
 CELLS = 1 << 18  # how large the model may grow
-GROUPS = 12  # how many groups an ordered column has at most
+GROUPS = 12  # how many groups an ordered column has at most, about
 ROUNDS_PER_COLUMN = Fraction(8, 3)
 POOR_ONES = Fraction(1, 2)  # what single columns get where the budget is poor
 POOR_CHOICES = Fraction(1, 10)  # what choices get there
