@@ -163,19 +163,22 @@ def reference_tally(
     names = [f"g{i}" for i in range(len(keys))] + ["level"] * request.apart
     found: dict[str, list[Any]] = {name: [] for name in names}
     found |= {"rows": []}
+    for i, one in enumerate(request.parts):  # there with no row, too
+        wanted = {"n": True, "s": one.summed, "q": bool(one.squared)}
+        found |= {f"{kind}{i}": [] for kind, asked in wanted.items() if asked}
     for key, members in groups.items():
         for name, part in zip(names, key, strict=True):
             found[name].append(part)
         found["rows"].append(len(members))
         for i, one in enumerate(request.parts):
             values = [v for row in members if (v := value(one.expression, row)) is not None]
-            found.setdefault(f"n{i}", []).append(len(set(values) if one.distinct else values))
+            found[f"n{i}"].append(len(set(values) if one.distinct else values))
             if one.summed:
-                found.setdefault(f"s{i}", []).append(sum(values))
+                found[f"s{i}"].append(sum(values))
             if one.squared:
                 unit = one.squared
                 squares = sum((2 * v * v + unit) // (2 * unit) for v in values)
-                found.setdefault(f"q{i}", []).append(squares)
+                found[f"q{i}"].append(squares)
     return pa.table(found)
 
 
