@@ -157,6 +157,14 @@ def test_a_domain_of_several_types_is_refused() -> None:
     require_fitting({"n": Values((1, 2)), "t": Values(("a", None)), "b": Bins.even(0, 1, 2)})
     with pytest.raises(SchemaError, match="'n' lists values of several types"):
         require_fitting({"n": Values((1, "a"))})
+    with pytest.raises(SchemaError, match="'n' lists values of several types, or lists"):
+        require_fitting({"n": Values((["a"], ["b"]))})
+
+
+@pytest.mark.parametrize("declared", [[], ["a", "a"], {"values": []}, {"values": [1, 1.0]}])
+def test_a_list_without_values_names_its_column(declared) -> None:
+    with pytest.raises(ParameterError, match=r"values of the domain of column 'x' .* each once"):
+        domain_of("x", declared)
 
 
 @pytest.mark.parametrize(

@@ -366,3 +366,37 @@ def test_the_part_of_people_is_read_off_what_must_hold(where: str, part) -> None
             session, f"SELECT COUNT(*) FROM p WHERE {where} WITH EPSILON 1", NoiseTerms()
         )
     assert ready.plan.parts.get("city") == part
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "reference"])
+@pytest.mark.parametrize("grouped", ["", " GROUP BY city"])
+def test_an_answer_about_nobody_is_like_any_other(engine: str, grouped: str) -> None:
+    """Whether any row passes WHERE may not show: the budget is spent, and figures are noise."""
+    keys = "city, " if grouped else ""
+    figures = "COUNT(*) AS n, COUNT(age) AS a, SUM(pay) AS s, VARIANCE(pay) AS v, MEDIAN(age) AS m"
+    seen = []
+    for least in (0, 10_000):
+        sql = f"SELECT {keys}{figures} FROM p WHERE pay >= {least}{grouped} WITH EPSILON 1"
+        answer = hm.query(hm.read(people(60), SCHEMA), sql, engine=engine)
+        seen.append((answer.to_arrow().schema, len(answer.to_arrow()), answer.notes))
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize(
+    ("domain", "said"),
+    [
+        ({"values": ["a", "b"], "other": "z"}, "other of the domain of column 'job' "),
+        ([], "values of the domain of column 'job' "),
+        ({"low": 1, "high": 2}, "job has bounds but no bins"),
+    ],
+)
+def test_a_domain_that_cannot_be_says_why_and_costs_nothing(domain, said: str) -> None:
+    keeper = hm.Accountant(Pure(1))
+    with pytest.raises(hm.errors.QueryError, match=said):
+        ask(
+            "SELECT job, COUNT(*) AS n FROM p GROUP BY job",
+            epsilon=1,
+            domains={"job": domain},
+            ledger=keeper,
+        )
+    assert keeper.remaining == Pure(1)

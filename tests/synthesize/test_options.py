@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pytest
 
 import halfmask as hm
 from halfmask.dp.accountant import Accountant
-from halfmask.dp.budget import Pure
+from halfmask.dp.budget import Approximate, Pure
 from halfmask.errors import ParameterError
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table
@@ -34,6 +35,12 @@ WRONG = [
     ("privbayes", {"theta": "4"}, "theta = '4' "),
     ("privbayes", {"theta": Decimal(4)}, "theta = '4' "),
     ("privbayes", {"structure": 0.99}, "structure = 0.99 "),
+    ("privbayes", {"structure": 1e-30}, "structure = 1e-30 "),
+    ("dp-cocluster", {"first": 1 - 1e-16}, "first = 0.9999999999999999 "),
+    ("adaptive", {"rounds": 10**15}, "rounds = 1000000000000000 "),
+    ("marginals", {"rows": 10**15}, "rows = 1000000000000000 "),
+    ("auto", {"rows_per_person": 10**18}, "epsilon = 1.0 is not possible: give more: noise alone"),
+    ("auto", {"bounds": 1e-30}, "bounds = 1e-30 "),
     ("privbayes", {"preset": ["tuned"]}, r"preset = \['tuned'\] "),
     ("dp-cocluster", {"rows_per_block": 0}, "rows_per_block = 0 "),
     ("dp-cocluster", {"first": "half"}, "first = 'half' "),
@@ -57,6 +64,27 @@ def test_a_wrong_option_costs_nothing(method, wrong, said) -> None:
             accountant=accountant, **wrong,
         )  # fmt: skip
     assert accountant.remaining == Pure(1)
+
+
+@pytest.mark.parametrize("method", ["marginals", "histogram", "dp-cocluster", "dpcocgen"])
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-30, 0), (1e-5, 0), (1e-30, 1e-9), (1e-6, 1e-9)])
+def test_an_epsilon_that_draws_rows_without_bound_costs_nothing(method, epsilon, delta) -> None:
+    """With rows stated, too: dp-cocluster draws rows of its own before."""
+    table = Table(pa.table({n: [0, 1, 2] * 20 for n in "abc"}), Schema())
+    for rows in (None, 10):
+        accountant = Accountant(Approximate(1, Fraction(1, 10**6)))
+        with pytest.raises(ParameterError, match=f"epsilon = {epsilon} .* noise alone would be"):
+            hm.synthesize(
+                table, method, epsilon=epsilon, delta=delta, rows=rows, accountant=accountant,
+                domains=dict.fromkeys("abc", range(4)),
+            )  # fmt: skip
+        assert accountant.remaining == Approximate(1, Fraction(1, 10**6))
+
+
+def test_the_least_epsilon_draws_rows_within_bounds() -> None:
+    table = Table(pa.table({n: [0, 1, 2] * 20 for n in "abc"}), Schema())
+    made = hm.synthesize(table, "marginals", epsilon=2e-5, domains=dict.fromkeys("abc", range(4)))
+    assert 1 <= len(made.to_arrow()) < 10_000_000
 
 
 def test_a_histogram_of_cells_without_a_number_costs_nothing() -> None:

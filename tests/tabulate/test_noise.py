@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import halfmask as hm
+from halfmask.dp import Pure
 from halfmask.errors import BudgetExceededError, ParameterError, PrivacyError, SchemaError
 from halfmask.tabulate.noise import _whole
 
@@ -85,3 +86,18 @@ def test_whole_counts_keep_the_total():
     assert found.sum() == 7
     assert (found >= 0).all()
     assert not _whole(np.array([-3.0, 1.0])).any()
+
+
+def test_an_epsilon_whose_noise_fits_no_number_costs_nothing(town):
+    for by in (("city", "sex"), ("sex",)):
+        accountant = hm.Accountant(Pure(1))
+        with pytest.raises(ParameterError, match="larger: the noise fits no word"):
+            private(town, by, epsilon=1e-30, accountant=accountant)
+        assert accountant.remaining == Pure(1)
+
+
+def test_domains_of_columns_that_are_not_shown_do_no_harm(town):
+    made = private(town, ("sex",), domains=DOMAINS)
+    assert made.to_arrow().column_names == ["sex", "count"]
+    with pytest.raises(SchemaError, match="Domain 'size' is no column of the table"):
+        private(town, ("sex",), domains={**DOMAINS, "size": [1, 2]})

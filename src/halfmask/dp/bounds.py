@@ -171,6 +171,10 @@ def open_ranges(
     return found
 
 
+# Between them noise fits a number, of what is bought and of the rest.
+SHARES = (Fraction(1, 1000), Fraction(999, 1000))
+
+
 def wanted_bounds(
     schema: Schema, columns: list[str], declared: Mapping[str, object], share: Number | None
 ) -> tuple[Fraction, dict[str, OpenRange]]:
@@ -183,7 +187,7 @@ def wanted_bounds(
     if share is None:
         return Fraction(0), {}
     part = exact_number("bounds", share)
-    if not 0 < part < 1:
+    if not SHARES[0] <= part <= SHARES[1]:
         raise ParameterError("bounds", share, "the share of the budget for bounds, such as 0.1")
     wanted = open_ranges(schema, columns, declared)
     silent = [name for name in columns if name not in wanted and name not in declared]

@@ -295,7 +295,7 @@ def domain_of(name: str, declared: object) -> Domain:
     if isinstance(declared, range):
         return Values(tuple(declared), ordered=True)
     if isinstance(declared, list | tuple):
-        return Values(tuple(declared))
+        return _from_dict(name, {"values": declared})
     if isinstance(declared, Mapping):
         return _from_dict(name, dict(declared))
     raise SchemaError(
@@ -398,11 +398,13 @@ def require_fitting(domains: Mapping[str, Domain]) -> None:
     faults = []
     for name, domain in domains.items():
         try:
-            pa.array(domain.values if isinstance(domain, Values) else domain.edges)
+            held = pa.array(domain.values if isinstance(domain, Values) else domain.edges)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+            held = None
+        if held is None or pa.types.is_nested(held.type):
             faults.append(
-                f"The domain of column {name!r} lists values of several types: write all of them "
-                "as numbers, all as dates or all as text."
+                f"The domain of column {name!r} lists values of several types, or lists of them: "
+                "write all of them as numbers, all as dates or all as text."
             )
     if faults:
         raise SchemaError(*faults)

@@ -76,8 +76,12 @@ class DrawLimits:
                 )
         zeros = tuple({one.column: one.codes(domains[one.column]) for one in c} for c in impossible)
         held = {one.column: one.codes(domains[one.column]) for one in given}
-        if not all(mask.any() for mask in held.values()):
-            raise SchemaError("What is given lies outside the domain of its column.")
+        for name, mask in held.items():
+            if not mask.any():
+                raise SchemaError(
+                    f"What is given lies outside the domain of column {name!r}: give a range or "
+                    "values that it holds."
+                )
         if any(len(m) != len(domains[n]) for one in (*zeros, held) for n, m in one.items()):
             raise InternalError("A condition does not tell of every code of its column.")
         row = _possible_row(zeros, held, {name: len(domain) for name, domain in domains.items()})

@@ -7,7 +7,7 @@ import secrets
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from math import prod
+from math import inf, prod, sqrt
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from halfmask.dp.accountant import Accountant, Allowance, SpendingScope, unit, whose_rows
 from halfmask.dp.bounds import (
+    SHARES,
     bought_facts,
     bought_notes,
     buy_bounds,
@@ -42,7 +43,7 @@ from halfmask.dp.personal import (
     require_share,
 )
 from halfmask.dp.sampling import Sampler
-from halfmask.dp.views import coding_of, guarded_rows, guarded_tuples
+from halfmask.dp.views import coding_of, guarded_rows, guarded_tuples, noise
 from halfmask.engines.counting.coded_tuples import count_codes
 from halfmask.engines.counting.tuples import one_row_each
 from halfmask.engines.read import is_typed
@@ -271,6 +272,8 @@ def _plan(
     """
     if settings.rows is not None:
         require_whole("rows", settings.rows, 1)
+        if settings.rows > MOST_ROWS:
+            raise ParameterError("rows", settings.rows, f"at most {MOST_ROWS:,}")
     require_whole("rows_per_person", settings.rows_per_person, 1)
     if settings.given is not None and settings.rows is None:
         raise ParameterError("rows", None, "how many rows to draw, which given needs")
@@ -293,6 +296,7 @@ def _plan(
     people = _people(table, settings)
     require_modest(people.promise, insist=settings.insist)
     histories = _histories(table.schema, settings, sizes)
+    _require_servable(people.promise, settings, histories)
     if histories is not None and histories.kind == "household" and people.levels is not None:
         raise SchemaError(HOMES)
     prior = _prior(PRIVATE[chosen], chosen, settings, table, known)
@@ -577,6 +581,7 @@ def _columns(table: Table) -> list[str]:
 
 _WHOLE = ("blocks", "cells", "degree", "rounds")
 _SHARES = ("first", "structure")
+MOST_ROWS, MOST_ROUNDS = 10**9, 10**6
 
 
 def _require_options(method: str, options: Mapping[str, Any]) -> None:
@@ -591,11 +596,14 @@ def _require_options(method: str, options: Mapping[str, Any]) -> None:
             continue
         if name in _WHOLE:
             require_whole(name, value, 1)
+            if name == "rounds" and value > MOST_ROUNDS:
+                raise ParameterError(name, value, f"at most {MOST_ROUNDS:,}")
         elif isinstance(taken[name].default, str):
             if not isinstance(value, str):
                 raise ParameterError(name, value, "a text")
         else:
-            require_number(name, value, 0, 1 if name in _SHARES else None, open_low=True)
+            least, most = SHARES if name in _SHARES else (0, None)
+            require_number(name, value, least, most, open_low=not least)
             if not isinstance(value, int | float | Fraction):  # decimals do not meet floats
                 raise ParameterError(name, str(value), "a number as float or Fraction")
             exact_number(name, value)
@@ -637,6 +645,31 @@ def _rehearse(plan: SynthesisPlan) -> None:
     )
     with suppress(_FirstLook):
         plan.learn(views, ordered=plan.ordered, **plan.learn_options)
+
+
+MOST_INVENTED = 100_000  # rows that noise alone makes of nobody
+
+
+def _require_servable(
+    promise: Pure | Approximate, settings: NoiseSettings, histories: Histories | None
+) -> None:
+    """Refuse an epsilon of which rows would be drawn without bound, whatever the table holds.
+
+    By public numbers: how many rows there are is not one. To state ``rows`` helps no method that
+    draws rows of its own on the way.
+
+    Raises:
+        ParameterError: epsilon is too small.
+    """
+    most = settings.rows_per_person if histories is None else histories.rows_changed
+    try:
+        rows = sqrt(noise(unit(promise), most).variance)
+    except ParameterError:  # more than a number holds
+        rows = inf
+    if rows > MOST_INVENTED:
+        many = f"{rows:,.0f}" if rows < inf else "countless"
+        allowed = f"more: noise alone would be about {many} rows"
+        raise ParameterError("epsilon", float(promise.epsilon), allowed)
 
 
 def _method(method: str, settings: NoiseSettings, sizes: Mapping[str, int]) -> str:

@@ -29,7 +29,7 @@ from halfmask.dp.domain import (
 )
 from halfmask.dp.ledger import table_identity
 from halfmask.dp.personal import ignored_words, levels_in_force, require_quiet
-from halfmask.dp.views import guarded_rows
+from halfmask.dp.views import guarded_rows, noise
 from halfmask.errors import InputError, ParameterError, PrivacyError, SchemaError
 from halfmask.release.candidate import NoiseCandidate
 from halfmask.release.demands import SET_ASIDE
@@ -80,7 +80,9 @@ def tabulate_privately(
         )
     columns = [*by, *_period_column(table, by, options)]
     stated = {n: d for n, d in declared_domains(table.schema).items() if n in columns}
-    known = public_domains(columns, {**stated, **given_domains(options.domains, columns)})
+    given = given_domains(options.domains, columns)  # perhaps of columns that are not shown, too
+    shown = {n: d for n, d in given.items() if n in columns or n not in table.column_names}
+    known = public_domains(columns, {**stated, **shown})
     periods = None if options.period is None else known.pop(options.period)
     require_fitting(known)
     grid = CellGrid(tuple(_axis(name, known[name], margins=margins) for name in by))
@@ -88,7 +90,8 @@ def tabulate_privately(
     if periods is not None:
         leaves, allowance, notes, facts = _over_time(table, known, periods, options, demands)
     else:
-        read, allowance, notes = _paid_rows(table, options, demands)
+        parts = 2 * (len(by) + 1) if len(by) > 1 else 1  # as ``_consistent`` spends it
+        read, allowance, notes = _paid_rows(table, options, demands, parts)
         leaves = _consistent(guarded_rows(read, known, allowance), tuple(by))
     values = _with_margins(leaves, grid) if margins else leaves.ravel()
     arrow = pa.table({**grid.named(), _name(by): pa.array(values.astype(np.int64))})
@@ -122,6 +125,7 @@ def _over_time(
     # Paid for the whole horizon at once: later periods cannot be refused for want of budget.
     accountant = _horizon_payer(table, promise, options, demands)
     tree = ContinualCount.of(len(periods), concentrated=isinstance(unit(promise), Concentrated))
+    noise(unit(promise) / tree.levels, options.rows_per_person)  # refuses too little, as above
     # The same terms are the same series, which is paid for once; any other is paid anew.
     terms = {
         "by": {name: [str(label) for label in _labels(one)] for name, one in known.items()},
@@ -244,10 +248,11 @@ def _labels(domain: Domain) -> list[object]:
 
 
 def _paid_rows(
-    table: Table, options: NoiseOptions, demands: str
+    table: Table, options: NoiseOptions, demands: str, parts: int
 ) -> tuple[Table, Allowance, tuple[str, ...]]:
     """The rows that may be read, what was spent for them, and what to say of it."""
     promise = budget(options.epsilon, options.delta)
+    noise(unit(promise) / parts, options.rows_per_person)  # refuses too little before it is paid
     levels = levels_in_force(table.schema, demands)
     require_quiet(table.schema, promise.epsilon, demands)
     require_modest(promise, insist=options.insist)

@@ -311,7 +311,10 @@ def _key(
             f"the domain of {column} does not fit its type {kind}: list values of that type, or "
             "give bounds and bins for numbers only.",
         )
-    except (SchemaError, ParameterError):
+    except (SchemaError, ParameterError) as error:
+        told = set(stated) if isinstance(stated, Mapping) else set()
+        if not {"low", "high"} <= told or "bins" in told:
+            fail(scope.text, expression, str(error))
         fail(
             scope.text,
             expression,

@@ -249,7 +249,7 @@ class NoiseAggregates:
                 call,
                 f"{name} needs public bounds, finite and known without looking at the rows: write "
                 f"{call.key.upper()}(LEAST(GREATEST({name}, low), high)), or declare "
-                "domain = { low = ..., high = ... } for the column in the schema.",
+                "domain = { low = ..., high = ... } for the column in the schema, low below high.",
             )
         return inside, Scale(*found)
 
