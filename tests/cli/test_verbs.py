@@ -320,6 +320,13 @@ def test_cocluster_draws_saves_and_takes_a_saved_grid(halfmask, folder):
     assert "Unknown columns: 'x'" in halfmask("cocluster", path, "--columns", "x").err
     assert "at most the 150" in halfmask("cocluster", grid, "--smallest", 151).err
     assert "end its name so" in halfmask("cocluster", grid, "--picture", folder / "a.png").err
+    page = folder / "grid.html"
+    three = ("--variables", "species,petal_length,petal_width")
+    outcome = halfmask("cocluster", path, *three, "--picture", page)
+    assert "go together beyond chance" in outcome.out
+    assert "up to 0." in outcome.out  # intervals in their order, not single numbers
+    assert 'id="level"' in page.read_text(encoding="utf-8")
+    assert ".html" in halfmask("cocluster", path, *three, "--picture", picture).err
 
 
 def visits(folder: Path) -> Path:

@@ -40,7 +40,7 @@ _NAMED = 8  # values of a group that are printed
 @click.option("--information", type=float, help="Simplify while this share (0 to 1) is kept.")
 @click.option("--smallest", type=int, help="Simplify until each group of rows has so many.")
 @click.option("-o", "--output", type=click.Path(), help="Save the grid: .json.")
-@click.option("--picture", type=click.Path(), help="Draw the grid: .svg.")
+@click.option("--picture", type=click.Path(), help="Draw the grid: .html, or .svg.")
 @click.option("--hierarchies", type=click.Path(), help="A folder for trees of values, as of ARX.")
 @engine_options
 @as_json
@@ -51,9 +51,13 @@ def cocluster_command(file: str, output: str | None, as_json: bool, **given: Any
     """
     from halfmask.release.files import private_file
 
-    for path, kind in ((output, ".json"), (given["picture"], ".svg")):
-        if path and not str(path).endswith(kind):
-            raise click.UsageError(f"'{path}' is written as {kind}: end its name so.")
+    for path, kinds in ((output, (".json",)), (given["picture"], (".html", ".svg"))):
+        if path and not str(path).endswith(kinds):
+            named = " or ".join(kinds)
+            raise click.UsageError(f"'{path}' is written as {named}: end its name so.")
+    many = len(split_names(given["variables"] or "")) > 2
+    if many and str(given["picture"]).endswith(".svg"):
+        raise click.UsageError("An .svg shows two variables: end the picture's name in .html.")
     refuse_bad_outputs(file, None, None, output, given["picture"])
     found = _cocluster(file, given)
     grid = found.grid
@@ -63,7 +67,7 @@ def cocluster_command(file: str, output: str | None, as_json: bool, **given: Any
         show.say(f"The grid is in {output}.")
     if given["picture"]:
         with private_file(given["picture"]) as temporary:
-            temporary.write_text(found.picture(), encoding="utf-8")
+            temporary.write_text(_picture(found, str(given["picture"])), encoding="utf-8")
         show.say(f"The picture is in {given['picture']}.")
     if given["hierarchies"]:
         if file.endswith(".json"):
@@ -120,14 +124,22 @@ def _parts(given: dict[str, Any]) -> int | dict[str, int] | None:
         raise click.UsageError("--parts is a number, or A=3,B=2.") from None
 
 
+def _picture(found: CoClustering, path: str) -> str:
+    if path.endswith(".svg"):
+        return found.picture()
+    from halfmask.report.grid import render_grid
+
+    return render_grid(found)
+
+
 def _show(found: CoClustering) -> None:
     grid = found.grid
     facts: list[tuple[str, Any]] = [
-        (f"groups of {variable.name}s", f"{grid.parts[side]:,} of {variable.size:,}")
+        (f"groups of {variable.name}", f"{grid.parts[side]:,} of {variable.size:,}")
         for side, variable in enumerate(grid.variables)
     ]
     facts += [
-        (f"smallest to largest group of {grid.variables[0].name}s", _span(grid)),
+        (f"smallest to largest group of {grid.variables[0].name}", _span(grid)),
         ("cost, of one cell", f"{grid.cost:,.3f}, {grid.null_cost:,.3f}"),
         ("information kept", show.percent(found.information)),
     ]
@@ -138,15 +150,25 @@ def _show(found: CoClustering) -> None:
     values = grid.variables[-1].values
     if values is not None:
         show.print_table(
-            f"Groups of {grid.variables[-1].name}s",
+            f"Groups of {grid.variables[-1].name}",
             ("observations", "values"),
-            [(total, text) for total, text in _groups(grid, values)],
+            _intervals(found) or _groups(grid, values),
         )
 
 
 def _span(grid: Grid) -> str:
     sizes = grid.sizes(0)
     return f"{int(sizes.min()):,} to {int(sizes.max()):,}"
+
+
+def _intervals(found: CoClustering) -> list[tuple[int, str]]:
+    """The intervals of the last variable, where it is cut, in their order."""
+    from halfmask.report.grid import interval_text
+
+    side = len(found.grid.parts) - 1
+    ends = found.interval_ends(side, found.grid) or []
+    totals = found.grid.totals(side).tolist()
+    return [(total, interval_text(*one)) for total, one in zip(totals, ends, strict=False)]
 
 
 def _groups(grid: Grid, values: tuple[Any, ...]) -> list[tuple[int, str]]:

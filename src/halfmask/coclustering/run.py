@@ -124,6 +124,31 @@ class CoClustering:
             out.append(str(path))
         return out
 
+    def interval_ends(self, side: int, grid: Grid) -> list[tuple[str | None, str | None]] | None:
+        """Per part of a grid of the hierarchy, between which values it lies; None: of no numbers.
+
+        The texts are of the column's own kind, dates as dates. An end that is open is None.
+        """
+        column = self.columns[side] if self.columns else None
+        if column is None or column.cuts is None:
+            return None
+        finest, part = self.levels.grid.partition[side], grid.partition[side]
+        texts = [
+            label.rpartition(",")[2].strip("<=]") for label in column.labels[: len(column.cuts)]
+        ]
+        low, high = [None, *texts[:-1]], [*texts[:-1], None]
+        starts = np.flatnonzero(np.diff(part, prepend=-1))
+        stops = np.append(starts[1:], len(part)) - 1
+        return [(low[finest[a]], high[finest[b]]) for a, b in zip(starts, stops, strict=True)]
+
+    def _composition(self, side: int) -> list[dict[str, Any]]:
+        """What each part holds; intervals with the text of their ends."""
+        parts, ends = composition(self.grid, side), self.interval_ends(side, self.grid)
+        if ends is not None:
+            for part, (low, high) in zip(parts, ends, strict=True):
+                part["above"], part["up_to"] = low, high
+        return parts
+
     def picture(self) -> str:
         """The grid of two variables as SVG text."""
         return heat_map(self.grid)
@@ -140,7 +165,7 @@ class CoClustering:
                     "values": variable.size,
                     "parts": grid.parts[side],
                     "sizes": grid.sizes(side).tolist(),
-                    "composition": composition(grid, side),
+                    "composition": self._composition(side),
                 }
                 for side, variable in enumerate(grid.variables)
             ],

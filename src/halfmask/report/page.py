@@ -88,7 +88,7 @@ def render_template(
     environment.filters.update(filters or {})
     return environment.get_template(template).render(
         style=Markup(_text("static/style.css")),  # noqa: S704 - our own file
-        scripts=[_script(name) for name in ("vega.min.js", "vega-lite.min.js", "plots.js")],
+        scripts=[embedded_script(name) for name in ("vega.min.js", "vega-lite.min.js", "plots.js")],
         **facts,
     )
 
@@ -97,7 +97,8 @@ def _text(name: str) -> str:
     return _HOME.joinpath(name).read_text(encoding="utf-8")
 
 
-def _script(name: str) -> Markup:
+def embedded_script(name: str) -> Markup:
+    """One of our scripts, as it may stand in a page."""
     text = re.sub(r"\n//# sourceMappingURL=.*", "", _text(f"static/{name}"))
     return Markup(text.replace("</script", "<\\/script"))  # noqa: S704 - our own file
 
