@@ -8,7 +8,8 @@ The yardstick is one grouped count of the same columns by the same engine, in th
 written aside, the door's count of what was written. ``compare`` looks at the first release.
 Rows are invented by DuckDB: eight columns, six of them quasi-identifiers, at most 230,400
 distinct tuples; with ``--distinct`` nearly as many as rows, of which no more than ``--most-tuples``
-come to the driver. Processor seconds of all threads; peak memory of the process, which grows only.
+come to the driver. Processor seconds of all threads, and the peak memory of the process in each
+part (where /proc tells it).
 """
 
 from __future__ import annotations
@@ -67,10 +68,35 @@ def write_rows(place: Path, rows: int, memory_limit: str, values: dict[str, int]
         connection.execute(f"COPY ({query}) TO '{place}' (FORMAT parquet)")
 
 
-def measure(work: Callable[[], Any]) -> tuple[Any, float]:
-    """What a piece of work gives, and its processor seconds."""
-    began = time.process_time()
-    return work(), round(time.process_time() - began, 3)
+class Parts:
+    """The parts of a run: processor seconds of each, and the peak memory of the process in it."""
+
+    def __init__(self) -> None:
+        self.peaks: dict[str, int] = {}
+
+    def measure(self, name: str, work: Callable[[], Any]) -> tuple[Any, float]:
+        """What a piece of work gives, and its processor seconds."""
+        began = time.process_time()
+        found = work()
+        self.end(name)
+        return found, round(time.process_time() - began, 3)
+
+    def end(self, name: str) -> None:
+        """A part ends: its peak in MB is noted, and the next one begins."""
+        self.peaks[name] = max(peak_mb(), self.peaks.get(name, 0))
+        if CLEAR.exists():
+            CLEAR.write_text("5")  # the peak is what is held now
+
+
+CLEAR = Path("/proc/self/clear_refs")
+
+
+def peak_mb() -> int:
+    """The peak of the process, since it was cleared."""
+    if not CLEAR.exists():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(one for one in lines if one.startswith("VmHWM")).split()[1]) // 1024
 
 
 def grouped_count(place: Path, memory_limit: str) -> int:
@@ -78,17 +104,19 @@ def grouped_count(place: Path, memory_limit: str) -> int:
     names = ", ".join(SCHEMA["columns"])
     names = names.removesuffix(", pay")
     with connect_within(memory_limit) as connection:
-        query = f"SELECT {names}, COUNT(*) FROM read_parquet('{place}') GROUP BY ALL"
-        return int(connection.sql(query).to_arrow_table().num_rows)
+        query = f"SELECT {names}, COUNT(*) AS n FROM read_parquet('{place}') GROUP BY ALL"
+        # They stay there: as many as there are rows would not fit here.
+        return int(connection.sql(f"SELECT COUNT(n) FROM ({query})").fetchall()[0][0])
 
 
 @contextmanager
-def _stages() -> Iterator[list[tuple[str, float]]]:
+def _stages(parts: Parts, method: str) -> Iterator[list[tuple[str, float]]]:
     """The processor seconds at which each stage of ``anonymize`` ends."""
     found: list[tuple[str, float]] = [("", time.process_time())]
 
     def note(point: str) -> None:
         found.append((point, time.process_time()))
+        parts.end(f"{method}: {point}")
 
     def sealed(candidate: Any) -> Any:
         note("searched")
@@ -103,29 +131,32 @@ def _stages() -> Iterator[list[tuple[str, float]]]:
 
 def scale(rows: int, folder: Path, given: argparse.Namespace, most: int) -> dict[str, Any]:
     """One line of the table."""
-    memory_limit, methods = given.memory_limit, given.methods
+    memory_limit, methods, parts = given.memory_limit, given.methods, Parts()
     place = folder / f"{rows}.parquet"
     write_rows(place, rows, memory_limit, MANY if given.distinct else FEW)
-    tuples, unit = measure(lambda: grouped_count(place, memory_limit))
+    parts.end("rows")
+    tuples, unit = parts.measure("grouped count", lambda: grouped_count(place, memory_limit))
     table = hm.read(place, SCHEMA, engine="duckdb", memory_limit=memory_limit)
     models = (hm.KAnonymity(5), hm.LDiversity(3, "ill"))
     hm.check(hm.read({"a": [1, 1]}, {"a": "quasi"}), hm.KAnonymity(2))  # kernels are warm
     verbs: dict[str, float] = {}
-    _, verbs["check"] = measure(lambda: hm.check(table, *models))
+    if tuples <= MOST:
+        _, verbs["check"] = parts.measure("check", lambda: hm.check(table, *models))
     if not given.distinct:
-        _, verbs["assess"] = measure(lambda: hm.assess(table))
-        _, verbs["query"] = measure(lambda: hm.query(table, QUERY))
+        _, verbs["assess"] = parts.measure("assess", lambda: hm.assess(table))
+        _, verbs["query"] = parts.measure("query", lambda: hm.query(table, QUERY))
     runs = {}
     for method in methods:
-        with _stages() as at:
+        with _stages(parts, method) as at:
             release = hm.anonymize(
                 table, *models, method=method, suppression=0.01, most_tuples=most
             )
-        _, wrote = measure(lambda: release.write(folder / "out.parquet"))  # noqa: B023
+        public = folder / "out.parquet"
+        _, wrote = parts.measure(f"{method}: write", lambda: release.write(public))  # noqa: B023
         release.close()
         if not given.distinct and "compare" not in verbs:
-            made = hm.read(folder / "out.parquet", engine="duckdb", memory_limit=memory_limit)
-            _, verbs["compare"] = measure(lambda: hm.compare(table, made))  # noqa: B023
+            made = hm.read(public, engine="duckdb", memory_limit=memory_limit)
+            _, verbs["compare"] = parts.measure("compare", lambda: hm.compare(table, made))  # noqa: B023
         runs[method] = {
             **{name: round(after - before, 3) for (_, before), (name, after) in pairwise(at)},
             "write": wrote,
@@ -143,7 +174,8 @@ def scale(rows: int, folder: Path, given: argparse.Namespace, most: int) -> dict
         "grouped_count": unit,
         **verbs,
         **runs,
-        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "peaks_mb": parts.peaks,
+        "peak_mb": max(parts.peaks.values()),
     }
 
 

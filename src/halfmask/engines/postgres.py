@@ -217,15 +217,34 @@ class Postgres(SqlEngine):
                 copy_batches(cursor, quote(name), rows.to_reader())
                 cursor.execute(f"ANALYZE {quote(name)}")
         except psycopg.errors.InsufficientPrivilege:
-            raise EngineError(
-                "You may not make temporary tables in this database, and labels are joined by "
-                "them: ask for the right TEMPORARY. Nothing was released."
-            ) from None
+            raise _no_temporary_tables() from None
+        except psycopg.Error:
+            raise engine_refusal("postgres") from None
+
+    def keep(self, name: str, query: Expr) -> int:
+        """Keep what a query gives as a temporary table; how many rows it gave."""
+        import psycopg
+
+        try:
+            with self._connection.cursor() as cursor:
+                cursor.execute(f"CREATE TEMPORARY TABLE {quote(name)} AS {self.sql(query)}")
+                return int(cursor.rowcount)
+        except psycopg.errors.InsufficientPrivilege:
+            raise _no_temporary_tables() from None
+        except psycopg.Error:
+            raise engine_refusal("postgres") from None
+
+    def forget(self, name: str) -> None:
+        """Let go of what was kept."""
+        import psycopg
+
+        try:
+            self._connection.execute(f"DROP TABLE pg_temp.{quote(name)}")
         except psycopg.Error:
             raise engine_refusal("postgres") from None
 
     def write_rows(self, name: str, labeling: Labeling, table: str, folder: Path) -> None:  # noqa: ARG002
-        """Write the rows with their labels as a temporary table, each group as often as it counts.
+        """Write the rows with their labels as a temporary table, in the order of their columns.
 
         Raises:
             EngineError: they cannot be written.
@@ -234,12 +253,15 @@ class Postgres(SqlEngine):
 
         self._staged = name
         names = ", ".join(f"g.{quote(one)}" for one in labeling.published)
-        query = labeling.groups(labeling.rows(table))
-        try:
-            self._connection.execute(
-                f"CREATE TEMPORARY TABLE {quote(name)} AS SELECT {names} FROM ({query}) g "
+        rows = labeling.rows(table)
+        query = f"{rows} ORDER BY {labeling.places}"
+        if labeling.repeated:
+            query = (
+                f"SELECT {names} FROM ({labeling.groups(rows)}) g "
                 f"CROSS JOIN LATERAL GENERATE_SERIES(1, g.{labeling.unused('hm_n')})"
             )
+        try:
+            self._connection.execute(f"CREATE TEMPORARY TABLE {quote(name)} AS {query}")
         except psycopg.Error as error:
             raise EngineError(
                 f"PostgreSQL could not write the rows ({type(error).__name__}): check the room on "
@@ -414,6 +436,13 @@ class Postgres(SqlEngine):
             scale = max((max(0, -x.as_tuple().exponent) for x in flat), default=0)
             return pa.decimal128(38, scale)
         return _TYPES.get(name, pa.string())
+
+
+def _no_temporary_tables() -> EngineError:
+    return EngineError(
+        "You may not make temporary tables in this database, and labels are joined by them: ask "
+        "for the right TEMPORARY. Nothing was released."
+    )
 
 
 def _spell(value: Any, kind: pa.DataType) -> Any:

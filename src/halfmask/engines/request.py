@@ -302,6 +302,20 @@ def engine_refusal(engine: str) -> EngineError:
     )
 
 
+_UNITS = "KMGT"
+
+
+def memory_bytes(limit: str) -> float | None:
+    """A size as DuckDB reads and shows it, in bytes; None where it is a share."""
+    found = re.fullmatch(r"\s*([\d.]+)\s*([KMGT]?)(i?)B?(?:ytes?)?\s*", limit, re.IGNORECASE)
+    if found is None:
+        return None
+    number, unit, binary = found.groups()
+    power = _UNITS.index(unit.upper()) + 1 if unit else 0
+    scale = 1024.0 if binary else 1000.0
+    return float(number) * scale**power
+
+
 def unused_name(name: str, columns: Iterable[str]) -> str:
     """A name for a helper that none of the columns has, also where engines ignore its case."""
     taken = {one.casefold() for one in columns}

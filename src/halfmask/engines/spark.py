@@ -9,6 +9,7 @@ which need no Python.
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,13 +49,9 @@ class Spark(SqlEngine):
     hashed = "CAST(XXHASH64({}) AS DECIMAL(38, 0))"
 
     def __init__(self, given: Any = None, *, tables: Mapping[str, pa.Table] | None = None) -> None:
-        try:
-            from pyspark.sql import SparkSession
-        except ImportError:
-            raise EngineUnavailableError("Spark", "pip install 'halfmask[spark]'") from None
         frame = given if hasattr(given, "createOrReplaceTempView") else None
         session = frame.sparkSession if frame is not None else given
-        self._session: Any = session or SparkSession.builder.getOrCreate()
+        self._session: Any = session or _find_session()
         self._brought: list[str] = []
         # What we bring has names of our own making, since a session may be used by several at once.
         self._views: dict[str, str] = {}
@@ -67,13 +64,19 @@ class Spark(SqlEngine):
 
     def columns(self, table: str) -> dict[str, pa.DataType] | None:
         """The columns of a table; None where there is no such table."""
+        from pyspark.errors import PySparkException
+
         quoted = _quote(self._views.get(table, table))
-        if not self._session.catalog.tableExists(quoted):
-            return None
-        rows = self._session.table(quoted).limit(0)
-        # Texts that are equal without being the same: groups would be others here than there.
-        alike = {f.name for f in rows.schema.fields if "collate" in f.dataType.simpleString()}
-        return {f.name: unread_type() if f.name in alike else f.type for f in rows.toArrow().schema}
+        try:
+            if not self._session.catalog.tableExists(quoted):
+                return None
+            rows = self._session.table(quoted).limit(0)
+            # Texts that are equal without being the same: groups would be others here than there.
+            alike = {f.name for f in rows.schema.fields if "collate" in f.dataType.simpleString()}
+            found = rows.toArrow().schema
+        except PySparkException:
+            raise engine_refusal("spark") from None
+        return {f.name: unread_type() if f.name in alike else f.type for f in found}
 
     def run(self, query: Expr) -> pa.Table:
         """Run one query."""
@@ -139,16 +142,40 @@ class Spark(SqlEngine):
         """
         from sqlglot import parse_one
 
-        names = ", ".join(f"g.{_quote(one)}" for one in labeling.published)
-        groups = self.sql(parse_one(labeling.groups(labeling.rows(table)), read="postgres"))
-        count = f"g.{labeling.unused('hm_n')}"
-        each = f"LATERAL VIEW EXPLODE(SEQUENCE(CAST(1 AS BIGINT), {count})) e AS hm_i"
+        query = f"{labeling.rows(table)} ORDER BY {labeling.places}"
+        if labeling.repeated:
+            query = labeling.groups(labeling.rows(table))
+        text = self.sql(parse_one(query, read="postgres"))
+        if labeling.repeated:
+            names = ", ".join(f"g.{_quote(one)}" for one in labeling.published)
+            count = f"g.{labeling.unused('hm_n')}"
+            each = f"LATERAL VIEW EXPLODE(SEQUENCE(CAST(1 AS BIGINT), {count})) e AS hm_i"
+            text = f"SELECT {names} FROM ({text}) g {each}"  # noqa: S608
         try:
-            rows = self._session.sql(f"SELECT {names} FROM ({groups}) g {each}")  # noqa: S608
+            rows = self._session.sql(text)
             # Written now: a frame is computed anew for each use, from rows that may have changed.
-            self.show(name, rows.checkpoint() if self._keeps_blocks() else rows.localCheckpoint())
+            self.show(name, self._written(rows))
         except Exception as error:  # noqa: BLE001 - Spark's errors are many, and quote cells
             raise _unwritten(error) from None
+
+    def keep(self, name: str, query: Expr) -> int:
+        """Keep what a query gives as blocks of the executors; how many rows it gave."""
+        from pyspark.errors import PySparkException
+
+        try:
+            frame = self._written(self._session.sql(self.sql(query)))
+            self.show(name, frame)
+            return int(frame.count())
+        except PySparkException:
+            raise engine_refusal("spark") from None
+
+    def forget(self, name: str) -> None:
+        """Let go of what was kept."""
+        self._session.catalog.dropTempView(self._views.pop(name))
+
+    def _written(self, frame: Any) -> Any:
+        """The rows of a frame as they are now."""
+        return frame.checkpoint() if self._keeps_blocks() else frame.localCheckpoint()
 
     def _keeps_blocks(self) -> bool:
         """Whether the session has a folder whose blocks outlast an executor."""
@@ -218,7 +245,8 @@ class Spark(SqlEngine):
         except HalfmaskError:
             raise
         except Exception as error:  # noqa: BLE001 - Spark's errors are many, and quote cells
-            raise _unwritten(error) from None
+            unknown = "DATA_SOURCE_NOT_FOUND" in str(error)
+            raise _no_such_kind(kind) if unknown else _unwritten(error) from None
 
     def _require_kind(self, kind: str) -> None:
         """Refuse a kind of table whose package the session was not started with."""
@@ -229,10 +257,7 @@ class Spark(SqlEngine):
         except AttributeError:  # Spark Connect tells when it is asked to write
             return
         except Exception:  # noqa: BLE001
-            raise InputError(
-                f"This Spark session writes no {kind} tables: start it with the package of {kind} "
-                "(spark.jars.packages) and its catalog, or write a folder of Parquet files."
-            ) from None
+            raise _no_such_kind(kind) from None
 
     def stream(self, rows: int) -> pa.RecordBatchReader:
         """The rows that were written aside; all of them come to this machine first."""
@@ -364,19 +389,75 @@ def find_frame(source: Any, table: str | None) -> Any:
     name = table if table is not None else source
     try:
         if table is None and _are_files(source):
-            place = source if "://" in source else str(Path(source).expanduser())
-            return session.read.parquet(place)
-        return session.table(name)
+            # A server has another working folder.
+            place = source if "://" in source else str(Path(source).expanduser().absolute())
+            frame = session.read.parquet(place)
+        else:
+            frame = session.table(name)
+        frame.schema  # noqa: B018 - Spark Connect looks for it only when it is asked
     except Exception as error:  # noqa: BLE001
         raise InputError(
             f"Spark has no table or Parquet files called {name!r} ({type(error).__name__}): check "
             "the name, and that Spark can reach them."
         ) from None
+    return frame
+
+
+_PATIENCE = 15  # seconds in which a server must answer; Spark would try for ten minutes
+
+
+def _find_session() -> Any:
+    """The session that there is, or a new one: where ``SPARK_REMOTE`` says so, with a server.
+
+    Raises:
+        EngineUnavailableError: Spark is not installed, or its client of Spark Connect is not.
+        EngineError: there is no such server, no Java, or another session in this process.
+    """
+    try:
+        from pyspark.errors import PySparkException
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise EngineUnavailableError("Spark", "pip install 'halfmask[spark]'") from None
+    remote = os.environ.get("SPARK_REMOTE", "")
+    try:
+        if remote.startswith("sc://"):
+            _require_server(remote)
+        return SparkSession.builder.getOrCreate()
+    except ImportError:
+        raise EngineUnavailableError("Spark Connect", "pip install 'halfmask[connect]'") from None
+    except PySparkException as error:
+        raise EngineError(
+            f"There is no Spark session ({type(error).__name__}): install Java 17, or set "
+            "SPARK_REMOTE to a server (sc://host:port) where no other session is open, or give "
+            'the session itself, such as hm.read(spark, table="visits").'
+        ) from None
+
+
+def _require_server(address: str) -> None:
+    """Refuse a server of Spark Connect that does not answer."""
+    import grpc
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+
+    with DefaultChannelBuilder(address).toChannel() as channel:
+        try:
+            grpc.channel_ready_future(channel).result(timeout=_PATIENCE)
+        except grpc.FutureTimeoutError:
+            raise EngineError(
+                "The Spark Connect server that SPARK_REMOTE names does not answer: check the "
+                "address (sc://host:port), and that the server runs."
+            ) from None
 
 
 def _are_files(name: str) -> bool:
     """Whether a name is that of files rather than of a table."""
     return "/" in name or name.endswith(".parquet") or Path(name).exists()
+
+
+def _no_such_kind(kind: str) -> InputError:
+    return InputError(
+        f"This Spark session writes no {kind} tables: start it with the package of {kind} "
+        "(spark.jars.packages) and its catalog, or write a folder of Parquet files."
+    )
 
 
 def _unwritten(error: Exception) -> EngineError:

@@ -7,14 +7,13 @@ something is asked and closed after it.
 
 from __future__ import annotations
 
-import re
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from halfmask.engines.request import ATTACHED, quote
+from halfmask.engines.request import ATTACHED, memory_bytes, quote
 from halfmask.engines.sources import (
     is_address,
     is_database,
@@ -219,7 +218,7 @@ class Storage:
 
     def require_room(self, width: int) -> None:
         """Refuse rows of so many bytes where a memory limit was given, before any is read."""
-        most = None if self.memory_limit is None else _bytes(self.memory_limit)
+        most = None if self.memory_limit is None else memory_bytes(self.memory_limit)
         if most is None:
             return
         needed = self.count() * width
@@ -233,18 +232,6 @@ class Storage:
 
 
 _TEXT = 24  # bytes of a short text and of where it stands
-_UNITS = "KMGT"
-
-
-def _bytes(limit: str) -> float | None:
-    """A size as DuckDB reads it, in bytes; None where it is a share."""
-    found = re.fullmatch(r"\s*([\d.]+)\s*([KMGT]?)(i?)B?(?:ytes?)?\s*", limit, re.IGNORECASE)
-    if found is None:
-        return None
-    number, unit, binary = found.groups()
-    power = _UNITS.index(unit.upper()) + 1 if unit else 0
-    scale = 1024.0 if binary else 1000.0
-    return float(number) * scale**power
 
 
 def _show(

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.engines.counting.columns import VALUES
-from halfmask.engines.counting.tuples import bind_tuples, bind_values, count_tuples, counted_schema
+from halfmask.engines.counting.tuples import bind_tuples, bind_values, counted_schema
 from halfmask.engines.request import quote, unused_name
 from halfmask.engines.staging import bring_labels
 from halfmask.errors import EngineError, InputError
@@ -27,9 +27,10 @@ from halfmask.table.table import Encoded
 from halfmask.table.tuples import Floor
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
+    from sqlglot import exp
 
     from halfmask.engines.request import Engine
     from halfmask.engines.staging import Labeling
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from halfmask.table.tuples import Tuples
 
 _JOINED = "hm_floor_"
+_KEPT = "hm_tuples_{}"
 _ROWS = "hm_n"
 
 
@@ -130,30 +132,50 @@ def count_coarser(
         missing: dict[str, list[int | None]] = {}
         chain: list[dict[str, int]] = [{}]
 
-        def fits(step: int) -> bool:
+        def tuples(step: int, rows: str, limit: int) -> exp.Expr:
             cells, joins = _cells(ladders, missing, chain[step], columns)
-            return _count(engine, cells, f"{source} {joins}", most) <= most
+            return _distinct_query(cells, columns, f"{rows} {joins}", limit)
 
-        if fits(0):  # what the others hold comes over beside these
-            return count_tuples(table, lambda _: columns, most=most + others)
-        ladders += _ladders(table, engine, source) if raised else []
-        for place, one in enumerate(ladders):
-            places, missing[one.name] = one.places()
-            engine.bring(f"{_JOINED}{place}", places, like=(name, quote(one.name)))
-        chain += _chain(ladders) if ladders else []
-        low, high = 0, len(chain) - 1
-        if not high or not fits(high):
-            raise _too_many(most, table.schema, ladders, raised=raised)
-        # Each step is coarser than the one before, so the first that fits is found by halving.
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if fits(middle) else (middle, high)
-        floors = chain[high]
-        cells, joins = _cells(ladders, missing, floors, columns)
-        found = _count_distinct(engine, cells, columns, f"{whole} {joins}", most + others)
+        def fits(step: int) -> bool:
+            found: int = engine.keep(_KEPT.format(step), tuples(step, source, most))
+            return found <= most
+
+        high = 0
+        if not fits(0):
+            engine.forget(_KEPT.format(0))
+            ladders += _ladders(table, engine, source) if raised else []
+            for place, one in enumerate(ladders):
+                places, missing[one.name] = one.places()
+                engine.bring(f"{_JOINED}{place}", places, like=(name, quote(one.name)))
+            chain += _chain(ladders) if ladders else []
+            high = len(chain) - 1
+            if not high or not fits(high):
+                raise _too_many(most, table.schema, ladders, raised=raised)
+            high = _first_that_fits(engine, high, fits)
+        if staying is not None:  # what the others hold comes over beside these
+            engine.forget(_KEPT.format(high))
+            engine.keep(_KEPT.format(high), tuples(high, whole, most + others))
+        found = engine.run(_in_order(_KEPT.format(high), len(columns)))
+        engine.forget(_KEPT.format(high))
     if found.num_rows > most + others:
         raise EngineError("The rows changed while they were read; nothing was released.")
+    floors = chain[high]
     return _bound(table, [one for one in ladders if one.name in floors], floors, found, staying)
+
+
+def _first_that_fits(engine: Any, high: int, fits: Callable[[int], bool]) -> int:
+    """The first step whose tuples are few enough, where those of ``high`` are; these are kept."""
+    # Each step is coarser than the one before, so it is found by halving.
+    low = 0
+    while high - low > 1:
+        middle = (low + high) // 2
+        if fits(middle):
+            engine.forget(_KEPT.format(high))
+            high = middle
+        else:
+            engine.forget(_KEPT.format(middle))
+            low = middle
+    return high
 
 
 def _ladders(table: Table, engine: Engine, source: str) -> list[_CoarserColumn]:
@@ -213,30 +235,26 @@ def _cells(
     return cells, " ".join(joins)
 
 
-def _count(engine: Engine, cells: Sequence[str], source: str, most: int) -> int:
-    """How many distinct tuples there are, or one more than ``most``."""
-    from sqlglot import parse_one
-
-    shown = ", ".join(f"{cell} AS c{i}" for i, cell in enumerate(cells))
-    places = ", ".join(str(i + 1) for i in range(len(cells)))
-    # One more than may be, which tells that there are too many.
-    each = f"SELECT {shown} FROM {source} GROUP BY {places} LIMIT {most + 1}"
-    found = engine.run(parse_one(f"SELECT COUNT(*) AS n FROM ({each}) t", read="postgres"))
-    return int(found["n"][0].as_py())
-
-
-def _count_distinct(
-    engine: Engine, cells: Sequence[str], columns: Sequence[str], source: str, most: int
-) -> pa.Table:
-    """The distinct tuples in order, and how many rows hold each in the last column."""
+def _distinct_query(
+    cells: Sequence[str], columns: Sequence[str], source: str, most: int
+) -> exp.Expr:
+    """The distinct tuples, and how many rows hold each in the last column."""
     from sqlglot import parse_one
 
     named = ", ".join(f"{c} AS {quote(n)}" for c, n in zip(cells, columns, strict=True))
     rows = unused_name(_ROWS, columns)
     places = ", ".join(str(i + 1) for i in range(len(cells)))
-    each = f"SELECT {named}, COUNT(*) AS {rows} FROM {source} GROUP BY {places} LIMIT {most + 1}"
-    query = f"SELECT * FROM ({each}) t ORDER BY {places}"
-    return engine.run(parse_one(query, read="postgres"))
+    # One more than may be, which tells that there are too many.
+    query = f"SELECT {named}, COUNT(*) AS {rows} FROM {source} GROUP BY {places} LIMIT {most + 1}"
+    return parse_one(query, read="postgres")
+
+
+def _in_order(name: str, columns: int) -> exp.Expr:
+    """What was kept, in the order of its columns."""
+    from sqlglot import parse_one
+
+    places = ", ".join(str(i + 1) for i in range(columns))
+    return parse_one(f"SELECT * FROM {name} ORDER BY {places}", read="postgres")
 
 
 def _bound(

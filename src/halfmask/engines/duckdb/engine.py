@@ -22,6 +22,7 @@ from halfmask.engines.request import (
     any_digits,
     bare_type,
     engine_refusal,
+    memory_bytes,
     quote,
 )
 from halfmask.engines.sql import SqlEngine
@@ -49,6 +50,7 @@ SMALL = 1000  # rows that may be exchanged under a plan
 WORDS = 1 << 16  # texts that are sorted as numbers of a list
 MANY = 100_000  # rows from which on it pays to look for columns with few values
 DEFAULT_LIMIT = "1GB"  # of memory, where nothing is said
+SORTED_WITHIN = 1_000_000_000  # bytes that sorting may take: more makes it no faster
 WIDE = ("HUGEINT", "UHUGEINT", "BIGNUM", "VARINT")  # whole numbers beyond all decimals
 
 
@@ -168,6 +170,21 @@ class DuckDB(SqlEngine):
         """Bring a table along to join with; its values find their own type."""
         self._bring(name, rows)
 
+    def keep(self, name: str, query: exp.Expr) -> int:
+        """Keep what a query gives as a table of this engine; how many rows it gave."""
+        import duckdb
+
+        text = query.sql(dialect=self.dialect, copy=False)
+        try:
+            made = self._connection.execute(f"CREATE TEMPORARY TABLE {quote(name)} AS {text}")
+        except duckdb.Error:
+            raise engine_refusal("duckdb") from None
+        return int(made.fetchone()[0])
+
+    def forget(self, name: str) -> None:
+        """Let go of what was kept."""
+        self._connection.execute(f"DROP TABLE {quote(name)}")
+
     def write_rows(self, name: str, labeling: Labeling, table: str, folder: Path) -> None:
         """Write the rows with their labels into ``folder``, in the order of their columns.
 
@@ -188,7 +205,8 @@ class DuckDB(SqlEngine):
                 query = f"SELECT {names} FROM ({each}) h"  # noqa: S608
             else:
                 query = f"{rows} ORDER BY {labeling.places}"
-            self._connection.execute(f"COPY ({query}) TO '{place}' (FORMAT parquet)")
+            with self._sparing():
+                self._connection.execute(f"COPY ({query}) TO '{place}' (FORMAT parquet)")
             self._connection.execute(
                 f"CREATE TEMPORARY VIEW {name} AS SELECT * FROM read_parquet('{place}')"  # noqa: S608
             )
@@ -197,6 +215,19 @@ class DuckDB(SqlEngine):
                 f"DuckDB could not write the rows ({type(error).__name__}): check the room on the "
                 "disk and the memory limit. Nothing was released."
             ) from None
+
+    @contextmanager
+    def _sparing(self) -> Iterator[None]:
+        """Sort within a bound that does not grow with the limit: DuckDB would take all of it."""
+        (limit,) = self._connection.execute("SELECT current_setting('memory_limit')").fetchone()
+        if (memory_bytes(limit) or 0) <= SORTED_WITHIN:
+            yield
+            return
+        self._connection.execute(f"SET memory_limit = '{SORTED_WITHIN}B'")
+        try:
+            yield
+        finally:
+            self._connection.execute(f"SET memory_limit = '{limit}'")
 
     def _number_texts(self, labeling: Labeling, table: str) -> str:
         """The rows with their labels, in which texts of few words are numbers of a list.
