@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 import warnings
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -179,10 +180,16 @@ def spark() -> Iterator[object]:
     sql = pytest.importorskip("pyspark.sql", reason="Spark is not installed (halfmask[spark])")
     if shutil.which("java") is None:
         pytest.skip("Spark needs Java 17")
+    # It serves Spark Connect too, where its client is installed.
+    served = find_spec("grpc_status") is not None
+    plugin = "org.apache.spark.sql.connect.SparkConnectPlugin" if served else ""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         session = (
             sql.SparkSession.builder.master("local[2]")
+            .config("spark.plugins", plugin)
+            .config("spark.connect.grpc.binding.address", "127.0.0.1")
+            .config("spark.connect.grpc.binding.port", "0")
             .appName("halfmask-tests")
             .config("spark.ui.enabled", "false")
             .config("spark.sql.shuffle.partitions", "2")

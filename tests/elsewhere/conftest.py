@@ -12,7 +12,7 @@ from halfmask.engines.spark import SparkRows
 from halfmask.engines.stored import Storage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     import pyarrow as pa
@@ -43,3 +43,22 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
         return hm.read(request.getfixturevalue("spark").createDataFrame(rows), schema)
 
     return put
+
+
+@pytest.fixture(scope="session")
+def remote(spark: Any) -> str:
+    """The address at which the one Spark session of this run serves Spark Connect."""
+    pytest.importorskip("grpc_status", reason="Spark Connect is not installed (halfmask[connect])")
+    services = spark._jvm.org.apache.spark.sql.connect.service
+    service = getattr(getattr(services, "SparkConnectService$"), "MODULE$")
+    return f"sc://127.0.0.1:{service.localPort()}"
+
+
+@pytest.fixture(scope="session")
+def connect(remote: str) -> Iterator[Any]:
+    """A session of Spark Connect: a client that talks to a server, with no Java of its own."""
+    from pyspark.sql.connect.session import SparkSession
+
+    session = SparkSession.builder.remote(remote).create()
+    yield session
+    session.stop()

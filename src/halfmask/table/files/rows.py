@@ -235,6 +235,9 @@ def from_frame(source: Any) -> tuple[pa.Table, str, dict[str, Incoming]]:
         return _from_pandas(source)
     if library == "polars":
         return _from_polars(source, name)
+    if library == "pyspark":
+        arrow = _from_spark(source)
+        return arrow, "arrow", incoming_types(arrow)
     origin = "duckdb" if library in ("duckdb", "_duckdb") else "arrow"
     arrow = _from_arrow(source)
     return arrow, origin, incoming_types(arrow)
@@ -256,6 +259,13 @@ def _from_arrow(source: Any) -> pa.Table:
         " Arrow or DuckDB table, a mapping from names to columns, or anything with"
         " __arrow_c_stream__."
     )
+
+
+def _from_spark(source: Any) -> pa.Table:
+    try:
+        return source.toArrow()  # by SQL alone: its stream would need Python on the workers
+    except Exception as error:  # noqa: BLE001 - Spark's errors are many, and quote cells
+        raise _failure(source, error) from None
 
 
 def _from_columns(source: Mapping[Any, Any]) -> pa.Table:
@@ -407,7 +417,7 @@ def _all_columns(
         path = text_file.file_named(source)
         pipe = path.exists() and not path.is_file() and not path.is_dir()
         place: Path | bytes = path.read_bytes() if pipe else path  # a pipe is read only once
-    elif isinstance(source, bytes) or hasattr(source, "read"):
+    elif isinstance(source, bytes) or (hasattr(source, "read") and not _is_frame(source)):
         place = source if isinstance(source, bytes) else _content(source)
     else:
         if table is not None:
@@ -428,6 +438,11 @@ def _all_columns(
 
 def _no_tables(table: str) -> ParameterError:
     return ParameterError("table", table, "nothing: only databases and workbooks have tables")
+
+
+def _is_frame(source: Any) -> bool:
+    """Whether something has an attribute for each of its columns, one of them called ``read``."""
+    return hasattr(source, "__arrow_c_stream__") or hasattr(source, "createOrReplaceTempView")
 
 
 def _content(source: Any) -> bytes:
