@@ -30,9 +30,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from _dp_aim import aim
 
 import halfmask as hm
-from _dp_aim import aim
 from _dp_measures import measure
 from _dp_tables import TABLES, CodedTable, Codes
 from halfmask.dp.domain import Values
