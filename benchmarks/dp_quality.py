@@ -12,7 +12,7 @@ triples of columns, the mean relative error of 300 counts, the AUC of trees trai
 judged on other real rows, pMSE of trees, processor time and, in the state, time by the clock. One
 table, epsilon and method is one unit of work; with ``--state`` each is saved as it ends, and a run
 that was stopped goes on where it was. "AIM as printed" is AIM's rules on our
-inference (``_dp_aim.py``), since the peers' own takes hours. A peer that does not end within
+inference (``_dp_printed.py``), since the peers' own takes hours. A peer that does not end within
 ``--limit`` seconds of processor is told as such. ``--print`` only tells what the state holds.
 """
 
@@ -30,10 +30,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from _dp_aim import aim
 
 import halfmask as hm
 from _dp_measures import measure
+from _dp_printed import aim
 from _dp_tables import TABLES, CodedTable, Codes
 from halfmask.dp.domain import Values
 from halfmask.table.schema import Schema

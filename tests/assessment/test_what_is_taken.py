@@ -68,7 +68,9 @@ def test_too_few_people_are_at_least_one(people):
 def test_tables_of_a_row_or_two_are_compared(rows):
     few = hm.read({name: values[:rows] for name, values in ROWS.items()}, schema=SCHEMA)
     found = hm.compare(few, few, learn=False)
-    assert "met" not in {one.outcome for one in found.criteria}
+    sampled = [one for one in found.criteria if not one.name.endswith("by classes")]
+    assert sampled
+    assert "met" not in {one.outcome for one in sampled}
 
 
 def test_a_release_of_twice_as_many_rows_counts_as_the_original_does(people):

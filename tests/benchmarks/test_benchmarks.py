@@ -84,6 +84,11 @@ SMALLEST: dict[str, tuple[str, list[str], dict[str, object]]] = {
     "thesis_coclustering": (ADULT, ["--k", "20", "--rounds", "1", "--recodings"], {"GROUPS": (2,)}),
     "thesis_dp": (ADULT, ["--runs", "1"], {"EPSILONS": ("1",), "BLOCK_ROWS": (2.0,)}),
     "thesis_rates": (NOTHING, [], {}),
+    "two_cores": (
+        HIERARCHIES,
+        ["--rows", "500", "--methods", "optimal:500", "mondrian:500"],
+        {"RUNS": 1},
+    ),
     "thesis_personal": (
         ADULT,
         ["--seeds", "1", "--step", "50", "--k", "low", "--samples", "1", "--method", "mondrian"],
