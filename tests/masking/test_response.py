@@ -19,7 +19,7 @@ from halfmask.masking import run
 from halfmask.masking.methods.response import read_responses
 from halfmask.masking.step import Rows
 from halfmask.release.doors.responses import ResponseClaim, estimate_answers
-from halfmask.report.responses import half_width
+from halfmask.report.plots import half_width
 
 M = hm.masks
 LN3 = math.log(3)

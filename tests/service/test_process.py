@@ -169,7 +169,7 @@ def test_the_browser_is_opened_through_a_private_file(tmp_path, monkeypatch):
 def test_without_the_packages_the_command_to_install_them_is_said(monkeypatch, capsys):
     from halfmask.cli.main import run
 
-    monkeypatch.setitem(sys.modules, "halfmask.service.listen", None)
+    monkeypatch.setitem(sys.modules, "halfmask.service.app", None)
     with pytest.raises(SystemExit) as stop:
         run(["serve"])
     assert stop.value.code == 4

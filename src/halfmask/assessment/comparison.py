@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from halfmask.assessment import comparison_findings as findings
 from halfmask.assessment.measure import CRITERIA, DISCLOSURES, Measure, MeasureResults
-from halfmask.metrics.discrimination.label_rates import label_rates
 from halfmask.metrics.discrimination.need import need_met
 from halfmask.metrics.discrimination.release_rates import (
+    label_rates,
     meaning_of,
     original_blocks,
     release_rates,
@@ -58,8 +58,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from halfmask.assessment.compare import ComparisonOptions
-    from halfmask.metrics.discrimination.label_rates import LabelRate
-    from halfmask.metrics.discrimination.release_rates import ReleaseRates
+    from halfmask.metrics.discrimination.release_rates import LabelRate, ReleaseRates
     from halfmask.metrics.estimate import Estimate
     from halfmask.metrics.risk.attack import AttackOutcome, Doubts, Targets
     from halfmask.metrics.risk.differencing import Differencing

@@ -233,7 +233,7 @@ def serve_command(file: str | None, host: str, port: int, as_json: bool, **given
     Example: halfmask serve people.csv --schema people.toml
     """
     try:
-        from halfmask.service.listen import ends_by_signals, open_socket, serve
+        from halfmask.service.app import ends_by_signals, open_socket, serve
     except ImportError:
         from halfmask.errors import EngineUnavailableError
 

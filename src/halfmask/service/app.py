@@ -1,22 +1,29 @@
-"""What the page needs to draw itself: the table, what was made of it, and what can be chosen.
+"""The page's server: one route a verb, which starts the step, on one port until interrupted.
 
-The application: one route a verb; it checks what is asked and starts the step.
+It writes nothing to any log.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
+import logging
+import secrets
+import signal
+import socket
 import time
+from contextlib import contextmanager
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from halfmask.anonymize.run import METHODS
-from halfmask.errors import CancelledError, HalfmaskError, InputError, MissingError
+from halfmask.errors import CancelledError, HalfmaskError, InputError, MissingError, ServiceError
 from halfmask.masking.masks import known_masks, metavar
 from halfmask.metrics.cost import METRICS
 from halfmask.release.document import versions
@@ -34,17 +41,31 @@ from halfmask.service.guard import (
     reply,
     too_large,
 )
+from halfmask.service.jobs import Jobs, StepRunner
 from halfmask.synthesize.private import PRIVATE
 from halfmask.synthesize.run import MEASURED
 from halfmask.table.columns import KINDS, ROLES
 from halfmask.table.policies import DEMANDS
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable, Iterator
     from pathlib import Path
+    from types import FrameType
 
-    from halfmask.service.jobs import Job, Jobs, StepRunner
+    from halfmask.service.jobs import Job
+    from halfmask.service.worker import Worker
     from halfmask.service.workspace import Workspace
+
+LONGEST_WAIT = 30.0
+_PAUSE = 0.05
+_UNREADABLE = 400
+_MEDIA = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
+# Telemetry would carry addresses and exceptions to wherever the environment says.
+_SILENT: Any = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
+# The page and what it is made of; "style.css" is that of the reports.
+_SCRIPTS = ("page.js", "api.js", "draw.js", "fields.js", "promises.js", "schema.js", "show.js")
+_STATIC = ("index.html", "page.css", "style.css", *_SCRIPTS)
+_QUEUE = 64  # connections that wait to be accepted
 
 
 def state(space: Workspace, jobs: Jobs) -> dict[str, Any]:
@@ -74,17 +95,6 @@ def _table(space: Workspace) -> dict[str, Any]:
     now = space.table_facts
     columns = [column["name"] for column in now.description["columns"]]
     return {"name": now.name, "rows": now.description["rows"], "columns": columns}
-
-
-LONGEST_WAIT = 30.0
-_PAUSE = 0.05
-_UNREADABLE = 400
-_MEDIA = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
-# Telemetry would carry addresses and exceptions to wherever the environment says.
-_SILENT: Any = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
-# The page and what it is made of; "style.css" is that of the reports.
-_SCRIPTS = ("page.js", "api.js", "draw.js", "fields.js", "promises.js", "schema.js", "show.js")
-_STATIC = ("index.html", "page.css", "style.css", *_SCRIPTS)
 
 
 def make_app(runner: StepRunner, rules: RequestRules) -> RequestGuard:
@@ -304,3 +314,120 @@ async def _no_route(_: Request, error: Exception) -> Response:
     found = refusal_reply(MissingError("There is nothing under this address for this method."))
     found.status_code = status
     return found
+
+
+class _PageServer(uvicorn.Server):
+    """A server that lets go of those who wait for a job when it is told to end."""
+
+    def __init__(self, config: uvicorn.Config, jobs: Jobs) -> None:
+        super().__init__(config)
+        self._jobs = jobs
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Note that the end has come."""
+        self._jobs.closing = True
+        super().handle_exit(sig, frame)
+
+    def hang_up(self, _: int, frame: FrameType | None) -> None:
+        """End as by Ctrl-C; the server below does not know this signal."""
+        self.handle_exit(signal.SIGINT, frame)
+
+
+def open_socket(host: str, port: int) -> socket.socket:
+    """A socket that listens; port 0 takes any that is free.
+
+    Raises:
+        ServiceError: the port is taken or the address is not one of this machine.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=_QUEUE)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise ServiceError(
+                f"Port {port} is taken: stop what listens there, or give --port 0 for a free one."
+            ) from None
+        why = error.strerror or "it is no address of this machine"
+        raise ServiceError(f"Cannot listen on {host}, port {port}: {why}.") from None
+
+
+def serve(
+    space: Workspace,
+    worker: Worker,
+    listener: socket.socket,
+    *,
+    host: str,
+    limits: tuple[int, int],
+    ready: Callable[[str], None],
+) -> None:
+    """Serve a workspace until interrupted; ``ready`` is told the address to open.
+
+    ``limits`` are the most bytes that a table has as it is sent, and unpacked.
+    """
+    address, port = listener.getsockname()[:2]
+    names = tuple(f"[{name}]" if ":" in name else name for name in (address, host))
+    token = secrets.token_urlsafe(32)
+    jobs = Jobs(worker.restart)
+    rules = RequestRules(token, (*names, "localhost"), port, *limits)
+    app = make_app(StepRunner(space, worker, jobs), rules)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        http="h11",  # not what happens to be installed
+        loop="asyncio",
+        ws="none",
+        timeout_graceful_shutdown=2,
+    )
+    server = _PageServer(config, jobs)
+    with _silence(), ends_by_signals(), _handle_signal("SIGHUP", server.hang_up):
+        ready(f"http://{_display_name(names[0])}:{port}/#token={token}")
+        try:
+            server.run(sockets=[listener])
+        except KeyboardInterrupt:
+            return  # uvicorn has ended and passes the signal on
+
+
+def _display_name(name: str) -> str:
+    """What to call the service; no browser can open the address that means all of them."""
+    everywhere = name in ("0.0.0.0", "[::]")  # noqa: S104 - it is compared, not listened on
+    return socket.gethostname() if everywhere else name
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """What servers log may hold addresses with secrets, or exceptions with values."""
+    names = ("uvicorn", "uvicorn.error", "uvicorn.access", "asyncio", "fastapi")
+    loggers = [logging.getLogger(name) for name in names]
+    former = [one.disabled for one in loggers]
+    for one in loggers:
+        one.disabled = True
+    try:
+        yield
+    finally:
+        for one, was in zip(loggers, former, strict=True):
+            one.disabled = was
+
+
+@contextmanager
+def ends_by_signals() -> Iterator[None]:
+    """A closed terminal and a polite kill end what runs as Ctrl-C does, so that it cleans up."""
+    interrupt = signal.default_int_handler
+    with _handle_signal("SIGTERM", interrupt), _handle_signal("SIGHUP", interrupt):
+        yield
+
+
+@contextmanager
+def _handle_signal(name: str, handler: Callable[[int, FrameType | None], Any]) -> Iterator[None]:
+    """Let ``handler`` hear a signal, on systems that have it."""
+    number = getattr(signal, name, None)
+    if number is None:
+        yield
+        return
+    former = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, former)

@@ -183,7 +183,7 @@ class MaskedRelease(Release):
     def _page(self, facts: Mapping[str, Any]) -> str:  # noqa: ARG002 - certificates are of tables
         from halfmask.report import words
         from halfmask.report.page import render_template
-        from halfmask.report.responses import response_plots
+        from halfmask.report.plots import response_plots
 
         document, plots = self.to_dict(), response_plots
         return render_template("masked.html", document=document, plots=plots(document), say=words)
