@@ -137,7 +137,7 @@ def test_thousands_of_populations(semantics: str) -> None:
         terms = Terms(MERGES[town % 3], int(random.integers(1, 7)), int(random.integers(2, 9)), 22)
         run = close(made, terms, key, query, given, UnprovenCell(), UnprovenCell())
         run.aggregate()
-        found.append(run.everything()[0])
+        found.append(run.merge_all()[0])
     ours = answering.answer_cells(made, np.concatenate(found))
     roles = {"town": "quasi", "a": "quasi", "b": "quasi", "s": "sensitive"}
     # A cell whose person states no k contributes nothing; a center would give them its floor.

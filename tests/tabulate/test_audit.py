@@ -78,7 +78,7 @@ def test_intervals_are_those_of_all_tables(data: st.DataObject):
     audit = hm.audit_table(oracles.long_rows(published), least=least)
     grid = oracles.grid_of(shape)
     expected = {
-        tuple(name[i].as_py() for name in grid.named().values()): ends
+        tuple(name[i].as_py() for name in grid.labels().values()): ends
         for i, ends in oracles.intervals(published, least).items()
     }
     assert found_of(audit) == expected

@@ -95,7 +95,7 @@ def cheapest(values: np.ndarray, k: int, tables: np.ndarray) -> float:
 def long_rows(published: np.ndarray) -> dict[str, list[object]]:
     """A table of figures in long form."""
     grid = grid_of([size - 1 for size in published.shape])
-    rows: Mapping[str, object] = grid.named()
+    rows: Mapping[str, object] = grid.labels()
     out: dict[str, list[object]] = {name: labels.to_pylist() for name, labels in rows.items()}
     out["count"] = [None if np.isnan(v) else int(v) for v in published.ravel()]
     return out

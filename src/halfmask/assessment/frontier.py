@@ -26,7 +26,7 @@ from halfmask.assessment.frontier_points import (
     Point,
     PointFigures,
     keep_least_lost,
-    level_map,
+    labels_of_level,
     mark_best,
     utility_of,
 )
@@ -391,7 +391,7 @@ class SharedSearch:
         tuples, hierarchies = self._published.tuples, self._problem.hierarchies
         for step, levels in enumerate(solution.steps):
             mine = tuples.select((solution.tuple_step == step) & (tuples.rows > 0))
-            maps = [level_map(h, level) for h, level in zip(hierarchies, levels, strict=True)]
+            maps = [labels_of_level(h, level) for h, level in zip(hierarchies, levels, strict=True)]
             parts.append((levels, mine.coarsen(range(len(maps)), maps)))
         return self.measure.of_levels(parts)
 

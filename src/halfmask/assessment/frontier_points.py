@@ -149,7 +149,7 @@ class FigureReader:
         out = np.zeros(hierarchy.maps.shape[1])
         for levels, classes in parts:
             codes = self.layout.codes(classes.keys, c)
-            out += _spread_evenly(level_map(hierarchy, levels[c]), codes, classes.rows)
+            out += _spread_evenly(labels_of_level(hierarchy, levels[c]), codes, classes.rows)
         return out
 
     def _distance(self, spread: Sequence[NDArray[np.float64]]) -> float:
@@ -161,7 +161,7 @@ class FigureReader:
         return float(np.mean(out))
 
 
-def level_map(hierarchy: Hierarchy, level: int) -> NDArray[np.int32]:
+def labels_of_level(hierarchy: Hierarchy, level: int) -> NDArray[np.int32]:
     """The map of one level; one above the top is a suppressed cell."""
     maps = hierarchy.maps
     return maps[level] if level < len(maps) else np.zeros(maps.shape[1], dtype=np.int32)
@@ -198,7 +198,7 @@ def _spread_labels(
     out = np.zeros(size)
     for level in np.unique(labels.level).tolist():
         at = labels.level == level
-        label_of = level_map(hierarchy, level)
+        label_of = labels_of_level(hierarchy, level)
         out += _spread_evenly(label_of, label_of[labels.value[at]].astype(np.int64), mass[at])
     return out
 

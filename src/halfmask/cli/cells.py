@@ -16,7 +16,14 @@ import click
 
 from halfmask.cli import show
 from halfmask.cli.options import as_json
-from halfmask.cli.query import AUTHORITY, COMMONS, RELAY, asking, put_to_cells, say_who_answered
+from halfmask.cli.query import (
+    AUTHORITY,
+    COMMONS,
+    RELAY,
+    asker_options,
+    put_to_cells,
+    say_who_answered,
+)
 from halfmask.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -555,7 +562,7 @@ def _span(text: str) -> tuple[str, tuple[int, int]]:
     show_default=True,
     help="How rows are divided into classes.",
 )
-@asking
+@asker_options
 @click.option("-o", "--output", required=True, help="The release: .csv, .parquet or .arrow.")
 @as_json
 def publish_command(

@@ -313,7 +313,7 @@ COMMONS = click.option(
 )
 
 
-def asking(command: Callable[..., None]) -> Callable[..., None]:
+def asker_options(command: Callable[..., None]) -> Callable[..., None]:
     """The options of whoever asks cells: whom, with which key, for how long, and in which sizes."""
     merges = click.Choice(["tree", "swap", "network"])
     cells = "Close with so many contributions, of all groups of cells together."
@@ -361,7 +361,7 @@ def asking(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.command("ask")
 @click.argument("sql")
-@asking
+@asker_options
 @click.option("--noise", is_flag=True, help="COUNT under each person's own epsilon.")
 @click.option(
     "--epsilon",

@@ -180,7 +180,7 @@ def step_from_dict(given: Mapping[str, Any]) -> MaskStep:
     rest = dict(given)
     mask = _mask_named(rest.pop("mask", None))
     if "secrets" in rest:
-        raise _secret_untold(mask)
+        raise _missing_secret(mask)
     known = {one.name for one, _ in mask_parameters(mask)}
     unknown = [name for name in rest if name.replace("-", "_") not in known]
     if unknown:
@@ -198,11 +198,11 @@ def step_from_report(given: Mapping[str, Any]) -> MaskStep:
     mask = _mask_named(given.get("mask"))
     secrets = {one.name for one, _ in mask_parameters(mask) if one.metadata.get("secret")}
     if any(name.replace("-", "_") in secrets for name in given):
-        raise _secret_untold(mask)
+        raise _missing_secret(mask)
     return step_from_dict(given)
 
 
-def _secret_untold(mask: type[MaskStep]) -> InputError:
+def _missing_secret(mask: type[MaskStep]) -> InputError:
     return InputError(
         f"{mask.name} had a key or vault, which its release does not tell: state the steps "
         "themselves, with it."

@@ -232,7 +232,7 @@ def randomize(
     return mask(table, *steps, policies=policies, demands=demands)
 
 
-class _Done:
+class _MaskedState:
     """The rows after some steps, and what is known of these."""
 
     def __init__(self, table: Table) -> None:
@@ -300,8 +300,8 @@ def _apply_steps(
     random: np.random.Generator,
     sampler: Sampler,
     demands: DemandsChoice,
-) -> _Done:
-    done, seen = _Done(table), table
+) -> _MaskedState:
+    done, seen = _MaskedState(table), table
     for one in steps:
         require_fit(one, done.rows)
         original = seen
@@ -316,7 +316,7 @@ def _apply_steps(
     return done
 
 
-def _require_kept(done: _Done, table: Table, models: Sequence[Model], own: int) -> None:
+def _require_kept(done: _MaskedState, table: Table, models: Sequence[Model], own: int) -> None:
     """Refuse masked rows that break a promise, before the door would have to.
 
     Raises:

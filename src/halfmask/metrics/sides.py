@@ -240,19 +240,19 @@ class Sides:
         """The entry of each of some rows of the release."""
         return entries_of(rows, self.released_counts)
 
-    def named(self, names: Sequence[str]) -> list[SharedColumn]:
+    def columns_named(self, names: Sequence[str]) -> list[SharedColumn]:
         """The shared columns among ``names``."""
         return [self.columns[name] for name in names if name in self.columns]
 
     @property
     def quasi(self) -> list[SharedColumn]:
         """The quasi-identifiers."""
-        return self.named(self.original.schema.quasi)
+        return self.columns_named(self.original.schema.quasi)
 
     @property
     def sensitive(self) -> list[SharedColumn]:
         """The sensitive columns."""
-        return self.named(self.original.schema.sensitive)
+        return self.columns_named(self.original.schema.sensitive)
 
     def tuple_shares(self, names: Sequence[str]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Over the original's distinct tuples: its own shares, and the mass the release gives them.
@@ -262,7 +262,7 @@ class Sides:
         """
         key = tuple(names)
         if key not in self._cache:
-            columns = self.named(names)
+            columns = self.columns_named(names)
             if any(column.renumbered for column in columns):
                 columns = [column.binned() for column in columns]
             self._cache[key] = _tuple_shares(columns, self.after)

@@ -80,7 +80,7 @@ class WildcardAnonymity:
             note=self.words,
         )  # fmt: skip
 
-    def hold(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
+    def verify(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
         """Demand it of the rows that leave."""
         if any(name not in rows.arrow.column_names for name in self.columns):
             raise InternalError("A column that a step speaks of does not leave.")
@@ -99,7 +99,7 @@ class WildcardAnonymity:
         people = people_of(rows)
         block = np.array([one.codes for one in codes]).T.astype(np.int64)
         blank = np.array([one.codes >= len(one.values.drop_null()) for one in codes]).T
-        short = np.flatnonzero(sharing(block, people) < self.k)
+        short = np.flatnonzero(people_alike(block, people) < self.k)
         # Matches through blanks are counted in rows, so each person must have one.
         each = people is None or len(np.unique(people)) == len(people)
         if len(short) and self.reading == "any" and each:
@@ -113,7 +113,7 @@ def people_of(rows: Table) -> Ints | None:
     return None if person is None else rows.encode(person).codes.astype(np.int64)
 
 
-def sharing(block: Ints, people: Ints | None) -> Ints:
+def people_alike(block: Ints, people: Ints | None) -> Ints:
     """Per row, how many people have the same codes, by sorting."""
     group = _number_groups(block, range(block.shape[1]))
     if people is None:

@@ -15,7 +15,7 @@ from halfmask.errors import InputError
 from halfmask.models.blank_cells import WildcardAnonymity
 from halfmask.models.k_anonymity import KAnonymity
 from halfmask.models.requirements import (
-    asked_for,
+    demands_of_model,
     prepare,
     refuse_contradiction,
     refuse_keywords,
@@ -229,7 +229,7 @@ def _failing(
     """Who states a demand that ``model`` finds not met."""
     if not model.policy:
         return ()
-    return _name_failing(table, model.unmet(classes, ids, asked_for(table, model)), held)
+    return _name_failing(table, model.unmet(classes, ids, demands_of_model(table, model)), held)
 
 
 def _name_failing(table: Table, rows: NDArray[np.bool_], held: Tuples) -> tuple[object, ...]:

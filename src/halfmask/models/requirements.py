@@ -184,7 +184,7 @@ def demand_keys(table: Table, model: Model) -> list[str]:
     return [*stated, *model.units]
 
 
-def asked_for(table: Table, model: Model) -> NDArray[np.float64]:
+def demands_of_model(table: Table, model: Model) -> NDArray[np.float64]:
     """What each row's person asks ``model`` for, or its default."""
     of = model.columns[0] if model.columns else ""
     default: float | None = getattr(model, "default", None)
@@ -260,7 +260,7 @@ def largest_feasible(tuples: Tuples, models: Sequence[Model]) -> NDArray[np.bool
     are counted among other people, so that nobody's own value decides whether this person stays.
     """
     keep = np.ones(len(tuples), dtype=np.bool_)
-    asked = [(model, asked_for(tuples.table, model)) for model in models if model.policy]
+    asked = [(model, demands_of_model(tuples.table, model)) for model in models if model.policy]
     while True:
         before = int(keep.sum())
         for model, demands in asked:

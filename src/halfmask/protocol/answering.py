@@ -112,7 +112,7 @@ def answer_cells(made: CellPlan, found: Records, sampler: Sampler | None = None)
     if made.terms.local:
         local = recode_locally(plan, groups, choice)
         plan, steps, groups, choice = local.plan, local.steps, local.groups, local.choice
-        decoded = local.placed(decoded)
+        decoded = local.place_groups(decoded)
     published = publish_groups(groups, choice)
     engine: Any = _Cells(decoded, made.layout, found)
     if made.layout.sketches and sketches.is_estimate(made.layout, found):

@@ -63,7 +63,7 @@ class LocalRecoding:
     choice: LevelChoice
     numbers: NDArray[np.int64]
 
-    def placed(self, rows: pa.Table) -> pa.Table:
+    def place_groups(self, rows: pa.Table) -> pa.Table:
         """The decoded groups with the numbers of these levels."""
         return _renumber(rows, self.numbers)
 

@@ -150,7 +150,7 @@ def simulate(
     clock.stop("closing")
     run.aggregate()
     clock.stop("aggregation")
-    found, _ = run.everything()
+    found, _ = run.merge_all()
     answer = answering.answer_cells(made, found)
     clock.stop("filtering")
     return Simulation(
@@ -289,7 +289,7 @@ class TimedRun:
                 self.frames.update(zip(task.outputs, made, strict=True))
                 self.traffic += 2 * sum(map(len, made))
 
-    def everything(self) -> tuple[Records, ContributionCount]:
+    def merge_all(self) -> tuple[Records, ContributionCount]:
         """All groups, as the last task finds them, and how many took part."""
         schedule = self.context.schedule
         task = schedule.task(len(schedule.stages) - 1, 0)

@@ -228,7 +228,7 @@ def hide_figures(
     shares = _shares(plan, groups, published, engine, dominance)
     if shares is not None:
         for i, name in enumerate(shares.figures):
-            rows = _without(rows, [name], shares.dominated(i))
+            rows = _without(rows, [name], shares.dominated_places(i))
     return Figures(rows, parts, shares)
 
 

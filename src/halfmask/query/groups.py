@@ -208,13 +208,13 @@ def _largest_demand(request: Request, engine: Engine) -> int:
     for alias in [name for name in places if name in (stating or {main})]:
         asked = exp.Select().from_(places[alias].copy())
         for name, demand in zip(("k", "l"), request.demands, strict=True):
-            asked = asked.select(exp.alias_(exp.Max(this=_said_in(demand, alias)), name))
+            asked = asked.select(exp.alias_(exp.Max(this=_demand_of_table(demand, alias)), name))
         found = engine.run(asked)
         largest = max(largest, *(int(_ceiling(found, n).max(initial=0)) for n in ("k", "l")))
     return largest
 
 
-def _said_in(demand: exp.Expr, alias: str) -> exp.Expr:
+def _demand_of_table(demand: exp.Expr, alias: str) -> exp.Expr:
     """What one table says of a demand, as if the others said nothing."""
     from sqlglot import exp
 

@@ -170,7 +170,7 @@ class LargestShares:
     most: int
     rows: pa.Table
 
-    def dominated(self, figure: int) -> NDArray[np.bool_]:
+    def dominated_places(self, figure: int) -> NDArray[np.bool_]:
         """Per place, whether few people make up too much of a figure."""
         totals = self._numbers(f"t{figure}")
         ranks = range(1, self.most + 1)

@@ -73,7 +73,7 @@ class DemandsStatement:
             "here is noisy.",
         )
 
-    def unpromised(self, models: Sequence[Model]) -> tuple[str, ...]:
+    def note_unpromised(self, models: Sequence[Model]) -> tuple[str, ...]:
         """That nothing is promised to those who demand nothing, where no model speaks for them.
 
         About how many they are is told in steps of ``FEW``, as demands are. Where few state one or

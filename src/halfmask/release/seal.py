@@ -265,7 +265,7 @@ def _seal_table(candidate: Candidate) -> Release:
     kept, recoding, ids = checked.kept, checked.recoding, checked.ids
     own = enforce_demands(candidate.entries, kept, ids, candidate.models, candidate.demands)
     own = own or _left_out_statement(candidate)
-    unpromised = () if own is None else own.unpromised(candidate.models)
+    unpromised = () if own is None else own.note_unpromised(candidate.models)
     rows, facts, aside = _publish_rows(candidate, checked, names)
     leaving = pick_counts(candidate.counts, kept)
     suppressed = candidate.everybody - rows_in(leaving) + candidate.left_out

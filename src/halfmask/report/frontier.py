@@ -86,7 +86,7 @@ def distinct_results(document: dict[str, Any]) -> list[dict[str, Any]]:
     return [point | {"same": same.get(point["name"], [])} for point in first]
 
 
-def interval_text(point: dict[str, Any], figure: PointFigure) -> str:
+def mean_interval_text(point: dict[str, Any], figure: PointFigure) -> str:
     """Where the mean of draws lies; nothing for a figure of one table."""
     ends = (point["intervals"] or {}).get(figure.name)
     if ends is None or ends[0] == ends[1]:
@@ -148,7 +148,7 @@ def _datum(point: dict[str, Any], field: str, utility: str) -> dict[str, Any]:
     def text(figure: PointFigure) -> str:
         if point[figure.name] is None:
             return "not known"
-        ends = interval_text(point, figure)
+        ends = mean_interval_text(point, figure)
         return figure.text(point[figure.name]) + (f" ({ends})" if ends else "")
 
     ends = point["intervals"] or {}

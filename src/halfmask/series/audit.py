@@ -324,7 +324,7 @@ def _audit(
     reasons: list[str],
     told: tuple[Mapping[str, int | None], Mapping[str, int | None]],
 ) -> SeriesAudit:
-    undecided = max(found.rows) if cuts is None else cuts.undecided(found)
+    undecided = max(found.rows) if cuts is None else cuts.undecided_people(found)
     if not found.values:
         reasons.append("No sensitive column is declared: what is narrowed down is not known.")
     outcome: Outcome = "revealed" if witnesses else "not known" if undecided else "nothing"

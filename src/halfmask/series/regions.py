@@ -355,7 +355,7 @@ class CutFindings:
     revealed: NDArray[np.bool_]
     columns: tuple[ColumnDifferences, ...]
 
-    def undecided(self, found: Regions) -> int:
+    def undecided_people(self, found: Regions) -> int:
         """How many people stand in cuts that are neither, in the release that has most there."""
         open_ = ~self.proven & ~self.revealed
         per = [

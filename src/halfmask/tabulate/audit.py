@@ -281,18 +281,18 @@ def _all_shown(release: TableRelease) -> bool:
 
 
 def _name_cells(grid: CellGrid, cells: NDArray[np.int64]) -> list[dict[str, str]]:
-    columns = {name: labels.to_pylist() for name, labels in grid.named(cells).items()}
+    columns = {name: labels.to_pylist() for name, labels in grid.labels(cells).items()}
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Read:
+class _Figures:
     rows: pa.Table
     by: tuple[str, ...]
     values: Numbers
 
 
-def _read(given: object, by: str | Sequence[str] | None, value: str | None, total: str) -> _Read:
+def _read(given: object, by: str | Sequence[str] | None, value: str | None, total: str) -> _Figures:
     """One published table: labels as text, and figures with NaN where one is withheld."""
     if isinstance(given, TableRelease):
         rows, by, value = given.to_arrow(), given.by, given.value
@@ -321,7 +321,7 @@ def _read(given: object, by: str | Sequence[str] | None, value: str | None, tota
             "with one line per cell, and name all columns of categories (by)."
         )
     del total
-    return _Read(table, columns, _figures(rows[figure], figure))
+    return _Figures(table, columns, _figures(rows[figure], figure))
 
 
 def _column(values: Any) -> Any:
@@ -431,7 +431,7 @@ def _parts_file(path: Path) -> Mapping[str, Any]:
     return found
 
 
-def _axes(read: list[_Read], parts: dict[str, dict[str, Any]], total: str) -> tuple[Axis, ...]:
+def _axes(read: list[_Figures], parts: dict[str, dict[str, Any]], total: str) -> tuple[Axis, ...]:
     """One axis per column of any table; what has no whole is a part of the total."""
     columns = list(dict.fromkeys(name for one in read for name in one.by))
     unknown = [name for name in parts if name not in columns]
@@ -457,7 +457,7 @@ def _axes(read: list[_Read], parts: dict[str, dict[str, Any]], total: str) -> tu
 
 
 def _merge_tables(
-    read: list[_Read], grid: CellGrid, total: str
+    read: list[_Figures], grid: CellGrid, total: str
 ) -> tuple[Numbers, NDArray[np.bool_]]:
     """The figures of all tables as one, and which cells any of them has a line for."""
     values = np.full(grid.size, np.nan)

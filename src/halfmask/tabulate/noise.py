@@ -94,7 +94,7 @@ def tabulate_privately(
         read, allowance, notes = _paid_rows(table, options, demands, parts)
         leaves = _consistent(guarded_rows(read, known, allowance), tuple(by))
     values = _with_margins(leaves, grid) if margins else leaves.ravel()
-    arrow = pa.table({**grid.named(), _name(by): pa.array(values.astype(np.int64))})
+    arrow = pa.table({**grid.labels(), _name(by): pa.array(values.astype(np.int64))})
     return seal(
         NoiseCandidate(
             arrow,

@@ -8,7 +8,7 @@ import pytest
 
 import halfmask as hm
 from halfmask.metrics.sides import sides
-from halfmask.metrics.utility.distributions import _clusters, _told_apart, propensity
+from halfmask.metrics.utility.distributions import _clusters, _separability, propensity
 from halfmask.metrics.utility.prediction import _area, _r_squared, predict
 
 metrics = pytest.importorskip("sklearn.metrics")
@@ -128,7 +128,7 @@ def test_telling_apart_is_about_one_half_where_both_are_alike():
     areas = []
     for seed in range(6):
         left, right = np.random.default_rng(seed).normal(size=(2, 200, 2))
-        found = _told_apart(left, right, 0)
+        found = _separability(left, right, 0)
         assert found.high - found.value == pytest.approx(1.96 * (401 / 12 / 200**2) ** 0.5)
         areas.append(found.value)
     assert np.mean(areas) == pytest.approx(0.5, abs=0.03)

@@ -162,7 +162,7 @@ def linked_division(instance: Instance, seed: int | None) -> Ints | None:
     for tries in range(_TRIES):
         found = _build_classes(instance, random)
         if found is not None and instance.published is not None:
-            found = _told_apart(instance, instance.published, found)
+            found = _separate_alike(instance, instance.published, found)
         if found is not None:
             return found
         if tries >= _LEAST and time.monotonic() > until:
@@ -209,7 +209,7 @@ def _build_classes(instance: Instance, random: np.random.Generator) -> Ints | No
     return ids
 
 
-def _told_apart(instance: Instance, published: PublishedClasses, ids: Ints) -> Ints | None:
+def _separate_alike(instance: Instance, published: PublishedClasses, ids: Ints) -> Ints | None:
     """Merge classes that look alike and may not with near ones, until they look different.
 
     Two classes that meet what their rows demand do so together as well.

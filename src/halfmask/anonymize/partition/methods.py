@@ -127,7 +127,7 @@ def repair(
         if len(failing) == 1:
             raise InternalError("All rows together break a model that was found to hold.")
         if count > _FEW and near is None:
-            near = nearest_rows(task, 16)
+            near = find_near_rows(task, 16)
         state = link_classes(points, k, ids)
         flags = np.zeros(len(task), dtype=np.bool_)
         flags[: len(failing)] = failing
@@ -148,7 +148,7 @@ def _finish(task: PartitionTask, ids: NDArray[np.int64]) -> NDArray[np.int64]:
     return repair(task, improve_by_labels(task, widths_of(task), ids))
 
 
-def nearest_rows(task: PartitionTask, wanted: int) -> NDArray[np.int32]:
+def find_near_rows(task: PartitionTask, wanted: int) -> NDArray[np.int32]:
     """The nearest other rows of every row; -1 where there are fewer."""
     from halfmask.kernels.partition import search_tree
 

@@ -46,7 +46,7 @@ _ROOM = 1 << 26  # places that the search may keep
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Grouped:
+class GroupedColumns:
     """Columns as numbers, with the group of each row; -1 where it stands in none."""
 
     columns: list[Numbers]
@@ -94,7 +94,7 @@ class Microaggregate(MaskStep):
         """Group the rows and aggregate them."""
         return self._outcome(self.grouped(rows))
 
-    def grouped(self, rows: Rows, step: str = "microaggregate") -> Grouped:
+    def grouped(self, rows: Rows, step: str = "microaggregate") -> GroupedColumns:
         """The columns, and which rows stand in a group; ``step`` is whom a refusal names."""
         columns = [_read(rows, name) for name in self.columns]
         group = np.full(len(rows), -1, np.int64)
@@ -105,7 +105,7 @@ class Microaggregate(MaskStep):
             if need[members].max(initial=0) > len(people):
                 continue
             block = self._scale_columns(columns, members)
-            wanted = _Wanted(need[members], own.reshape(-1).astype(np.int64), len(people))
+            wanted = _SharingNeeds(need[members], own.reshape(-1).astype(np.int64), len(people))
             group[members] = self._groups(block, wanted, step) + count
             count = int(group.max()) + 1
         if not count:
@@ -113,9 +113,9 @@ class Microaggregate(MaskStep):
                 f"{step}: no group of {self.k:,} people can be formed: the rows are too few, or"
                 " somebody asks for a k above their number. Lower k, or leave such people out."
             )
-        return Grouped(columns, group, count)
+        return GroupedColumns(columns, group, count)
 
-    def _outcome(self, grouped: Grouped) -> Outcome:
+    def _outcome(self, grouped: GroupedColumns) -> Outcome:
         columns, group, count = grouped.columns, grouped.group, grouped.count
         out, facts = {}, {"groups": count, "smallest": int(np.bincount(group[group >= 0]).min())}
         lost = total = 0.0
@@ -148,7 +148,7 @@ class Microaggregate(MaskStep):
             block.append((values - values.mean()) / (spread or 1.0))
         return np.ascontiguousarray(np.array(block).T)
 
-    def _groups(self, block: Floats, wanted: _Wanted, step: str) -> Ints:
+    def _groups(self, block: Floats, wanted: _SharingNeeds, step: str) -> Ints:
         need = wanted.need
         if block.shape[1] == 1 and self.method == "best":
             return _line(block[:, 0], wanted, step)
@@ -164,7 +164,7 @@ class Microaggregate(MaskStep):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Wanted:
+class _SharingNeeds:
     """How many people must share what each row shows, and whose the rows are."""
 
     need: Ints
@@ -257,7 +257,7 @@ def _lost(block: Floats, group: Ints) -> float:
     return float(((block.T - means[:, group]) ** 2).sum())
 
 
-def _line(values: Floats, wanted: _Wanted, step: str) -> Ints:
+def _line(values: Floats, wanted: _SharingNeeds, step: str) -> Ints:
     """The optimal groups of one column."""
     from halfmask.kernels.masking.microaggregation import optimal_line
 

@@ -112,7 +112,7 @@ class Pram(MaskStep):
             )
         counts = np.bincount(encoded.codes, minlength=len(values))[: len(values)]
         names = [str(one) for one in values.to_pylist()]
-        more = self._unheld(names)
+        more = self._absent_values(names)
         chances = self._chances([*names, *more], np.append(counts, np.zeros(len(more))))
         there = encoded.codes < len(values)
         drawn = np.zeros(len(there), np.int64)
@@ -121,7 +121,7 @@ class Pram(MaskStep):
         changed = shown.take(pa.array(drawn, mask=~there))
         return Outcome({self.column: changed}, told=self._matrix_facts(chances))
 
-    def _unheld(self, names: list[str]) -> list[str]:
+    def _absent_values(self, names: list[str]) -> list[str]:
         """What a mapping names that no row holds; refusing it would tell that nobody does."""
         if not isinstance(self.matrix, dict):
             return []
@@ -392,14 +392,14 @@ def optimal_matrix(counts: Floats, certainty: float, *, invariant: bool) -> Floa
     if found.x is None or found.status != 0:
         return None
     flow = np.maximum(found.x.reshape(size, size), 0.0)
-    chances = _kept_within(flow / flow.sum(axis=1, keepdims=True), share, certainty)
+    chances = _limit_certainty(flow / flow.sum(axis=1, keepdims=True), share, certainty)
     if chances is None:
         return None
     out[np.ix_(held, held)] = chances
     return out
 
 
-def _kept_within(chances: Floats, share: Floats, certainty: float) -> Floats | None:
+def _limit_certainty(chances: Floats, share: Floats, certainty: float) -> Floats | None:
     """The matrix such that nobody is surer, which a solver keeps to its own tolerance only.
 
     Where it is above, as many rows as needed are drawn anew by the counts: of these, nobody knows

@@ -133,7 +133,7 @@ class RecordSwap(MaskStep):
         first[home[::-1]] = np.arange(len(rows) - 1, -1, -1)  # the first row of each household
         levels = _areas(rows, self.columns)
         risky = self._risky(rows, levels, home, households)
-        wanted, level = self._moves_wanted(rows, risky, households)
+        wanted, level = self._plan_moves(rows, risky, households)
         alike = self._alike(rows, home, households, first)
         # Alike households stand together, in random order: the next one is a random partner.
         order = np.lexsort((rows.random.random(households), alike))
@@ -193,7 +193,7 @@ class RecordSwap(MaskStep):
             found[np.unique(home[rare])] = depth
         return found
 
-    def _moves_wanted(
+    def _plan_moves(
         self, rows: Rows, risky: NDArray[np.int8], households: int
     ) -> tuple[NDArray[np.int8], NDArray[np.int8]]:
         """Who must move, who shall, and how far."""

@@ -170,11 +170,16 @@ class _Source:
             with np.errstate(invalid="ignore"):
                 self.donors = self.there & (column.values >= low) & (column.values <= high)
             self.common = (
-                _held_by(np.unique(column.values, return_inverse=True)[1].reshape(-1), owner) >= k
+                _people_of_values(
+                    np.unique(column.values, return_inverse=True)[1].reshape(-1), owner
+                )
+                >= k
             )
         else:
             self.there = column.codes < len(column.values.drop_null())
-            self.donors = self.there & (_held_by(column.codes.astype(np.int64), owner) >= k)
+            self.donors = self.there & (
+                _people_of_values(column.codes.astype(np.int64), owner) >= k
+            )
             self.common = self.donors
         if len(np.unique(owner[self.donors])) < k:
             raise UnsatisfiableError(
@@ -189,7 +194,7 @@ class _Source:
         return drawn.values.take(pa.array(drawn.codes))
 
 
-def _held_by(codes: Ints, owner: Ints) -> Ints:
+def _people_of_values(codes: Ints, owner: Ints) -> Ints:
     """Per row, how many people hold its value."""
     many = int(owner.max(initial=0)) + 1
     if many == len(owner):  # one row each

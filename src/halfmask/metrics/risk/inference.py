@@ -44,7 +44,7 @@ def inference(
     """
     sides = targets.sides
     names = known if known is not None else sides.original.schema.quasi
-    columns = sides.named([name for name in names if name != secret])
+    columns = sides.columns_named([name for name in names if name != secret])
     column = sides.columns[secret]
     compared = row_distances(columns)
     attack = proportion(

@@ -61,7 +61,7 @@ def linkability(
     if len(shared) < 2:
         shared = list(sides.columns)
     first, second = parts or (shared[::2], shared[1::2])
-    left, right = sides.named(list(first)), sides.named(list(second))
+    left, right = sides.columns_named(list(first)), sides.columns_named(list(second))
     if not left or not right:
         nothing = failed_estimate("There are not two parts of columns to link.")
         return judge_attack(NAME, ATTACKER, nothing, None, nothing, limit=limit)
@@ -165,7 +165,7 @@ def nearness(targets: Targets) -> Nearness:
     width = len(columns)
     near = compared.nearest(targets.members)[1][:, 0] / width
     itself = sides(targets.sides.original, targets.sides.original)
-    own = row_distances(itself.named([c.name for c in columns]))
+    own = row_distances(itself.columns_named([c.name for c in columns]))
     # The nearest row of a person in the same table is the person: the second one counts.
     other = own.nearest(targets.members, np.arange(targets.size), k=2)[1][:, 1] / width
     other = np.where(np.isfinite(other), other, 1.0)

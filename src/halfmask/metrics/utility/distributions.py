@@ -285,7 +285,7 @@ def likeness(sides: Sides, *, seed: int = 0) -> Likeness:
         return Likeness(nothing, None, nothing, _clusters(left, right, seed))
     pmse, ratio = propensity(left, right)
     most = min(_TOLD, sides.before, sides.after)
-    area = _told_apart(
+    area = _separability(
         *plain_features(
             columns,
             sides.original_at(random.choice(sides.before, most, replace=False)),
@@ -337,7 +337,7 @@ def _stack(
     return np.vstack([left, right]), np.concatenate([np.zeros(len(left)), np.ones(len(right))])
 
 
-def _told_apart(left: NDArray[np.float64], right: NDArray[np.float64], seed: int) -> Estimate:
+def _separability(left: NDArray[np.float64], right: NDArray[np.float64], seed: int) -> Estimate:
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.metrics import roc_auc_score
     from sklearn.model_selection import cross_val_predict

@@ -108,7 +108,7 @@ class Store(Protocol):
         """Keep a question and open a room in every group of cells."""
         ...
 
-    def signed(self, name: bytes) -> Signed | None:
+    def find_question(self, name: bytes) -> Signed | None:
         """A question."""
         ...
 
@@ -124,7 +124,7 @@ class Store(Protocol):
         """One query in all groups."""
         ...
 
-    def working(self, group: int) -> list[GroupQuery]:
+    def queries_at_work(self, group: int) -> list[GroupQuery]:
         """Queries with work for a group."""
         ...
 
@@ -168,7 +168,7 @@ class Store(Protocol):
         """Give out a task that nobody has, or has had for too long."""
         ...
 
-    def leased(self, name: bytes, group: int, stage: int, task: int) -> Lease | None:
+    def find_lease(self, name: bytes, group: int, stage: int, task: int) -> Lease | None:
         """A task that is being done."""
         ...
 
@@ -236,7 +236,7 @@ class Relay:
             return Open(self.store.open_queries(request.group, now))
         if isinstance(request, Seek):
             return self._seek(request.group, now)
-        if self.store.signed(request.query) is None:
+        if self.store.find_question(request.query) is None:
             return Trouble("protocol.unknown", "There is no such query here.")
         if isinstance(request, Collect):
             return self._collect(request.query)
@@ -255,7 +255,7 @@ class Relay:
         verify(query.certificate.signing, signed.signature, signed.body, "The query")
         if now > query.until + SKEW or query.asked > now + SKEW:
             raise AuthenticationError("The query is not of this time: check the clocks.")
-        if self.store.signed(signed.id) is None:
+        if self.store.find_question(signed.id) is None:
             self.store.add_query(signed.id, signed.body, signed.signature, query)
         return Accepted()
 
@@ -324,7 +324,7 @@ class Relay:
     # -- work
 
     def _seek(self, group: int, now: float) -> Reply:
-        for room in self.store.working(group):
+        for room in self.store.queries_at_work(group):
             lease = self.store.lease(room, now, now + self.patience)
             if lease is None:
                 continue
@@ -332,7 +332,7 @@ class Relay:
             if lease.attempts > self.attempts:
                 self.store.set_state(room.query, group, "failed", "protocol.unavailable")
                 continue
-            signed = self.store.signed(room.query)
+            signed = self.store.find_question(room.query)
             if signed is None:
                 continue
             tickets: list[bytes] = []
@@ -355,7 +355,7 @@ class Relay:
         room = self.store.room(request.query, request.group)
         if room is None or room.state != "working" or room.stage != request.stage:
             return Late()
-        lease = self.store.leased(request.query, request.group, request.stage, request.task)
+        lease = self.store.find_lease(request.query, request.group, request.stage, request.task)
         if lease is None:
             return Late()
         task = self._schedule(room).task(request.stage, request.task)
@@ -406,7 +406,7 @@ class Relay:
         return Accepted()
 
     def _query(self, name: bytes) -> AskedQuery:
-        signed = self.store.signed(name)
+        signed = self.store.find_question(name)
         if signed is None:
             raise MessageError("There is no such query here.")
         return read_query(signed.body)

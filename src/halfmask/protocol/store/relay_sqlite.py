@@ -98,7 +98,7 @@ class RelayStore:
                 query.closes,
             )
 
-    def signed(self, name: bytes) -> Signed | None:
+    def find_question(self, name: bytes) -> Signed | None:
         """A question."""
         row = self._run("SELECT body, signature FROM queries WHERE name = ?", name).fetchone()
         return None if row is None else Signed(*row)
@@ -122,7 +122,7 @@ class RelayStore:
         """One query in all groups."""
         return self._rooms("query = ?", name)
 
-    def working(self, group: int) -> list[GroupQuery]:
+    def queries_at_work(self, group: int) -> list[GroupQuery]:
         """Queries with work for a group."""
         return self._rooms("grp = ? AND state = 'working'", group)
 
@@ -242,7 +242,7 @@ class RelayStore:
         )
         return Lease(room.stage, row[0], row[1] + 1, row[2] + 1)
 
-    def leased(self, name: bytes, group: int, stage: int, task: int) -> Lease | None:
+    def find_lease(self, name: bytes, group: int, stage: int, task: int) -> Lease | None:
         """A task that is being done."""
         row = self._run(
             "SELECT lease, attempts FROM tasks WHERE query = ? AND grp = ? AND stage = ? "

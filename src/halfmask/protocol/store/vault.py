@@ -132,7 +132,7 @@ class CellVault:
         # Its owner's alone before anything is in it.
         write_new(path, b"")
         try:
-            with _opened(path) as db:
+            with _transaction(path) as db:
                 db.execute("CREATE TABLE things (name TEXT PRIMARY KEY, data BLOB) WITHOUT ROWID")
                 db.execute("INSERT INTO things VALUES ('salt', ?)", (salt,))
                 cipher = AESGCM(_stretch_key(key, salt))
@@ -220,7 +220,7 @@ class CellVault:
         with self._file() as db:
             self._verify(db)
             rows = db.execute("SELECT name, data FROM things WHERE name LIKE 'entry %'").fetchall()
-        entries = [msgspec.msgpack.decode(self._opened(n, d), type=Participation) for n, d in rows]
+        entries = [msgspec.msgpack.decode(self._decrypt(n, d), type=Participation) for n, d in rows]
         return sorted(entries, key=lambda entry: entry.time)
 
     def note(self, entry: Participation) -> Participation:
@@ -247,7 +247,7 @@ class CellVault:
     def _get(self, name: str) -> bytes | None:
         with self._file() as db:
             row = db.execute("SELECT data FROM things WHERE name = ?", (name,)).fetchone()
-        return None if row is None else self._opened(name, row[0])
+        return None if row is None else self._decrypt(name, row[0])
 
     def _put(self, name: str, data: bytes) -> None:
         with self._change() as db:
@@ -265,7 +265,7 @@ class CellVault:
             )
         return self._need(name)
 
-    def _opened(self, name: str, data: bytes) -> bytes:
+    def _decrypt(self, name: str, data: bytes) -> bytes:
         try:
             return self._cipher.decrypt(data[:NONCE], data[NONCE:], _SEAL + name.encode())
         except InvalidTag:
@@ -275,7 +275,7 @@ class CellVault:
 
     @contextmanager
     def _file(self) -> Iterator[sqlite3.Connection]:
-        with _opened(self._path) as db:
+        with _transaction(self._path) as db:
             yield db
 
     @contextmanager
@@ -294,14 +294,14 @@ class CellVault:
         if not self._headed:
             return
         row = db.execute("SELECT data FROM things WHERE name = 'head'").fetchone()
-        if row is None or self._opened("head", row[0]) != _digest(db):
+        if row is None or self._decrypt("head", row[0]) != _digest(db):
             raise AuthenticationError(
                 f"{self._path.name} is damaged: something was taken away, put back or added."
             )
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+def _transaction(path: Path) -> Iterator[sqlite3.Connection]:
     """One transaction on the file: everything of it holds, or nothing."""
     db = sqlite3.connect(path, timeout=10)
     try:

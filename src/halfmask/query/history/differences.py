@@ -225,7 +225,7 @@ def _part_isolates(part: list[Atom], k: int, new: int) -> bool:
         small = _smallest_cut(part, k)
         if small is not None:
             return small
-    together = _Together([atom.people for atom in part if atom.people is not None], k)
+    together = _PeopleOfAtoms([atom.people for atom in part if atom.people is not None], k)
     known: list[Matrix] | None = None
     for vector in together.lightest(_space(part)):
         if known is None:
@@ -298,7 +298,7 @@ def _is_in(known: list[Matrix], vector: Matrix) -> bool:
     return len(before) == len(after)
 
 
-class _Together:
+class _PeopleOfAtoms:
     """Counts people behind atoms, each once, however many of these they stand in."""
 
     def __init__(self, people: list[frozenset[int]], k: int) -> None:

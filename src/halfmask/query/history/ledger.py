@@ -173,7 +173,7 @@ class Ledger:
     warnings: list[str] = field(default_factory=list)
     _numbers: Register = field(default_factory=Register, repr=False, compare=False)
     _salt: str = field(default_factory=lambda: secrets.token_hex(16), repr=False, compare=False)
-    _files: dict[Path, _Written] = field(default_factory=dict, repr=False, compare=False)
+    _files: dict[Path, _FileState] = field(default_factory=dict, repr=False, compare=False)
     _key: bytes = field(default=b"", repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -299,10 +299,10 @@ class Ledger:
 
         file = usable_path(path).resolve()
         with folder_lock(file.parent):
-            known = self._files.get(file, _Written())
+            known = self._files.get(file, _FileState())
             self._files[file] = self._append(LedgerFile(Path(path), self._key), known)
 
-    def _append(self, file: LedgerFile, known: _Written) -> _Written:
+    def _append(self, file: LedgerFile, known: _FileState) -> _FileState:
         if not file.present:
             if known.answers:
                 raise LedgerError(MEANWHILE)
@@ -317,7 +317,7 @@ class Ledger:
                 more = {} if numbers is self._numbers else _more(numbers, self._numbers)
                 change.append(ANSWER, {**_document(entry), **more})
                 numbers = self._numbers
-            return _Written(*_ends(change.of(ANSWER)), numbers)
+            return _FileState(*_ends(change.of(ANSWER)), numbers)
 
     @classmethod
     def read(
@@ -343,13 +343,13 @@ class Ledger:
         if file.path.exists():
             entries, numbers, salt, known = _read(file)
         else:
-            entries, numbers, salt, known = [], Register(), "", _Written()
+            entries, numbers, salt, known = [], Register(), "", _FileState()
         salt = salt or secrets.token_hex(16)
         return cls(on_danger, entries, [], numbers, salt, {place: known}, file.key)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Written:
+class _FileState:
     """What a file held when it was last read or written.
 
     Attributes:
@@ -534,7 +534,7 @@ def _ends(answers: list[LedgerRecord]) -> tuple[int, str]:
     return len(answers), answers[-1].seal if answers else ""
 
 
-def _read(file: LedgerFile) -> tuple[list[AnswerEntry], Register, str, _Written]:
+def _read(file: LedgerFile) -> tuple[list[AnswerEntry], Register, str, _FileState]:
     salt, numbers, entries = "", Register(), []
     records = file.records()
     try:
@@ -548,7 +548,7 @@ def _read(file: LedgerFile) -> tuple[list[AnswerEntry], Register, str, _Written]
     except (ValueError, KeyError, TypeError, AttributeError, zlib.error):
         file.fail("is damaged: a row cannot be read.")
     ends = _ends([record for record in records if record.kind == ANSWER])
-    return entries, numbers, salt, _Written(*ends, numbers)
+    return entries, numbers, salt, _FileState(*ends, numbers)
 
 
 def _text(data: bytes) -> str:

@@ -33,7 +33,7 @@ UNMET = 2**53  # of people whom no exact answer can serve: more than any guarant
 
 
 @dataclass
-class _Said:
+class _PersonDemands:
     """What is said of a row's person, as expressions of it.
 
     Attributes:
@@ -71,7 +71,7 @@ def join_demands(plan: GuaranteePlan, given: Policies | None, engine: Engine) ->
         note = "Nobody states an own demand: everybody contributes at the finest level."
         return replace(plan, notes=(*plan.notes, note))
     _refuse_policy_columns(plan, given)
-    source, said = plan.request.source.copy(), _Said()
+    source, said = plan.request.source.copy(), _PersonDemands()
     for aliases, policies in stated:
         if policies.people is not None:
             source = _with_people(plan, policies.people, source, engine, said)
@@ -175,7 +175,7 @@ def _refuse_policy_columns(plan: GuaranteePlan, given: Policies | None) -> None:
 
 
 def _with_columns(
-    plan: GuaranteePlan, policies: Policies, aliases: Iterable[str], said: _Said
+    plan: GuaranteePlan, policies: Policies, aliases: Iterable[str], said: _PersonDemands
 ) -> None:
     listed = tuple(aliases)
     for demand, where in policies.general.items():
@@ -227,7 +227,9 @@ def _of_rows(stated: exp.Expr) -> exp.Column | None:
     return stated.find(exp.Column)
 
 
-def _pair(said: _Said, queried: tuple[str, ...], *, lenient: bool) -> tuple[exp.Expr, exp.Expr]:
+def _pair(
+    said: _PersonDemands, queried: tuple[str, ...], *, lenient: bool
+) -> tuple[exp.Expr, exp.Expr]:
     """The k and l of a row's person; null where nothing is said of a queried column."""
     from sqlglot import exp
 
@@ -254,7 +256,7 @@ def _pair(said: _Said, queried: tuple[str, ...], *, lenient: bool) -> tuple[exp.
     return pair[0], pair[1]
 
 
-def _silent(said: _Said, queried: tuple[str, ...]) -> exp.Expr | None:
+def _silent(said: _PersonDemands, queried: tuple[str, ...]) -> exp.Expr | None:
     """Whether nothing at all is stated, in general nor for one of the queried columns."""
     from sqlglot import exp
 
@@ -303,7 +305,7 @@ def _largest(parts: list[exp.Expr]) -> exp.Expr:
     return stated[0] if len(stated) == 1 else exp.Greatest(this=stated[0], expressions=stated[1:])
 
 
-def _by_person(plan: GuaranteePlan, source: exp.Select, said: _Said) -> exp.Select:
+def _by_person(plan: GuaranteePlan, source: exp.Select, said: _PersonDemands) -> exp.Select:
     """Look demands up by person in the whole table that states them, whichever row was joined.
 
     A row of a joined table may be absent (LEFT JOIN), or be the mildest of several of its person:
@@ -354,7 +356,7 @@ def _by_person(plan: GuaranteePlan, source: exp.Select, said: _Said) -> exp.Sele
 
 
 def _with_people(
-    plan: GuaranteePlan, people: pa.Table, source: exp.Select, engine: Engine, said: _Said
+    plan: GuaranteePlan, people: pa.Table, source: exp.Select, engine: Engine, said: _PersonDemands
 ) -> exp.Select:
     """Join what a policy table says of single people."""
     from sqlglot import exp

@@ -104,7 +104,7 @@ _KINDS: dict[str, QuestionKind] = {
 
 
 @dataclass(eq=False)
-class _One:
+class _Aggregate:
     """One aggregate: its kind, its argument (None: rows) and the bounds of it."""
 
     call: exp.Expr
@@ -121,7 +121,7 @@ class NoiseAggregates:
 
     def __init__(self, scope: QueryScope, declared: Mapping[str, object], total: TotalRows) -> None:
         self.scope, self.declared, self.total = scope, declared, total
-        self._all: list[_One] = []
+        self._all: list[_Aggregate] = []
 
     def add(self, call: exp.Expr) -> None:
         """Plan one aggregate, or refuse it at its place."""
@@ -152,7 +152,7 @@ class NoiseAggregates:
         if condition is not None and argument is not None:
             argument = exp.Case().when(self.total.condition(condition), argument)
             label = f"{label} where {_label(condition)}"
-        one = _One(whole, kind, argument, label, scale)
+        one = _Aggregate(whole, kind, argument, label, scale)
         if kind != "count":
             one.at = float(call.args["share"].name) if call.args.get("share") else 0.5
             one.sample = name.endswith("_samp")
@@ -206,10 +206,10 @@ class NoiseAggregates:
             if kind_of(found) not in ("integer", "decimal", "float"):
                 fail(self.scope.text, one.call, f"{one.kind} needs numbers.")
 
-    def _summing(self) -> list[_One]:
+    def _summing(self) -> list[_Aggregate]:
         return [one for one in self._all if one.kind != "count"]
 
-    def _used(self, one: _One) -> Scale | None:
+    def _used(self, one: _Aggregate) -> Scale | None:
         """A sum alone is taken around zero; beside a mean of the same column it shares its sums."""
         if one.scale is None:
             return None
@@ -218,7 +218,7 @@ class NoiseAggregates:
 
     def _people(
         self, whole_call: exp.Expr, call: exp.Expr, name: str, argument: exp.Distinct
-    ) -> _One:
+    ) -> _Aggregate:
         person, inside = self.scope.person, argument.expressions
         if name != "count" or person is None or whole_call is not call or inside != [person]:
             fail(
@@ -227,7 +227,7 @@ class NoiseAggregates:
                 "DISTINCT is refused under EPSILON: only people can be counted once each, as "
                 "COUNT(DISTINCT person).",
             )
-        return _One(whole_call, "count", person.copy(), PEOPLE)
+        return _Aggregate(whole_call, "count", person.copy(), PEOPLE)
 
     def _bounds_of(self, call: exp.Expr, argument: exp.Expr | None) -> tuple[exp.Expr, Scale]:
         """An argument and its public bounds: written around it, or declared for its column.

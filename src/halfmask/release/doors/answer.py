@@ -100,7 +100,7 @@ def watch_demands(
     parts: dict[str, list[exp.Expr]] = {demand: [] for demand in (*STRICTER, "owed")}
     floors: dict[str, float] = {}
     source = request.source
-    owing = _owing(tables, uncounted)
+    owing = _uncounted_demands(tables, uncounted)
     for of, stated, people, aliases in _sources(tables, given, touched):
         entry = {**stated, "owed": stated.get("l") if of in owing else None}
         for demand, where in entry.items():
@@ -199,7 +199,7 @@ def _read(
     return case.when(known, exp.cast(exp.Literal.number(worst), "double"))
 
 
-def _owing(
+def _uncounted_demands(
     tables: Mapping[str, AskedColumns], uncounted: Sequence[tuple[str, str]]
 ) -> set[str | None]:
     """The columns whose l no row gives; None stands for what is said in general."""
@@ -608,7 +608,7 @@ def _answer(candidate: AnswerCandidate, people: Counts, verdicts: tuple[Verdict,
         chain=levels,
         people=total,
         depth=depth,
-        withheld=_withheld(candidate, total, total - int(people[shown].sum())),
+        withheld=_withheld_totals(candidate, total, total - int(people[shown].sum())),
         semantics=candidate.semantics,
         gap=candidate.gap,
         engine=candidate.engine,
@@ -619,7 +619,9 @@ def _answer(candidate: AnswerCandidate, people: Counts, verdicts: tuple[Verdict,
     )
 
 
-def _withheld(candidate: AnswerCandidate, published: int, unseen: int) -> dict[str, int | None]:
+def _withheld_totals(
+    candidate: AnswerCandidate, published: int, unseen: int
+) -> dict[str, int | None]:
     """Totals of people left out, each said only where it hides them well enough by itself."""
     first = candidate.promises[0]
     below = candidate.below

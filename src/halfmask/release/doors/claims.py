@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import InternalError, PrivacyError
-from halfmask.models.blank_cells import WildcardAnonymity, people_of, sharing
+from halfmask.models.blank_cells import WildcardAnonymity, people_alike, people_of
 from halfmask.release.doors.responses import ResponseClaim
 from halfmask.release.labels import encode_labels
 from halfmask.table.hierarchies.arx_csv import Csv
@@ -50,7 +50,7 @@ class AnatomyClaim:
             "groups are all that joins it to the rows"
         )
 
-    def hold(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
+    def verify(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
         """Demand it of the rows and the table beside them."""
         beside = tables.get(self.column)
         names = rows.arrow.column_names
@@ -83,14 +83,14 @@ class BucketClaim(AnatomyClaim):
             "inside which rows and values stand in random order"
         )
 
-    def hold(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
+    def verify(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
         """Demand it of the rows that leave."""
         if not {self.column, self.group} <= set(rows.arrow.column_names):
             raise InternalError("A column of buckets does not leave.")
         block = np.array(
             [encode_column(rows.arrow[name]).codes for name in (self.group, self.column)]
         ).T.astype(np.int64)
-        together, sizes = sharing(block, None), sharing(block[:, :1], None)
+        together, sizes = people_alike(block, None), people_alike(block[:, :1], None)
         if np.any(together * self.l > sizes):
             raise PrivacyError(
                 f"A value would make up more than 1 in {self.l} rows of a bucket: a later step "
@@ -113,7 +113,7 @@ class PseudonymClaim:
         """What is claimed; next to nothing."""
         return f"tokens in place of '{self.column}', which are not anonymous"
 
-    def hold(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
+    def verify(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
         """Demand that no value is told."""
         tokens = pc.drop_null(pc.unique(rows.arrow[self.column]))
         told = encode_labels(original.arrow[self.column]).dictionary
@@ -142,13 +142,13 @@ class DrawClaim:
             "and no number beyond which fewer stand"
         )
 
-    def hold(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
+    def verify(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
         """Demand it of every draw, by the original column."""
         true = encode_column(original.arrow[self.column])
         owner = people_of(original)
         block = true.codes[:, None].astype(np.int64)
         held = np.zeros(len(true.values), np.int64)
-        held[true.codes] = sharing(block, owner)
+        held[true.codes] = people_alike(block, owner)
         for name in (self.column, *self.copies):
             if name not in rows.arrow.column_names:
                 raise InternalError("A draw of a column does not leave.")
@@ -197,7 +197,7 @@ class CopyClaim:
         """What is claimed."""
         return f"'{self.column}' has {len(self.copies):,} further draws, missing where it is"
 
-    def hold(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
+    def verify(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
         """Demand it of every draw."""
         if not {self.column, *self.copies} <= set(rows.arrow.column_names):
             raise InternalError("A draw of a column does not leave.")
@@ -225,7 +225,7 @@ class GuardClaim:
             f"people who guard nothing, at most the share {self.p:g} is what its person guards"
         )
 
-    def hold(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
+    def verify(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
         """Demand it of every label beside every node, by declared values and rows shown as is."""
         if not {self.column, self.guard} <= set(rows.arrow.column_names):
             raise InternalError("A column of guarded values does not leave.")

@@ -134,7 +134,7 @@ class MaskedRelease(Release):
 
     def _summary(self) -> str:
         names = ", ".join(str(step["mask"]) for step in self.steps)
-        names_told = [f"randomized {name}" for name in self._columns_told()]
+        names_told = [f"randomized {name}" for name in self._randomized_columns()]
         promises = ", ".join([*(v.model for v in self.verdicts), *names_told])
         promises = promises or "no formal guarantee"
         return f"{self.rows:,} rows, {self.suppressed:,} left out; {names}; {promises}"
@@ -161,7 +161,7 @@ class MaskedRelease(Release):
             "parameters": self.parameters,
         }
 
-    def _columns_told(self) -> list[str]:
+    def _randomized_columns(self) -> list[str]:
         """The columns whose answers have local differential privacy."""
         found = self.statement.get("randomized", ())
         return [f"'{one['column']}'" for one in found if one["secure_noise"]]
@@ -172,8 +172,8 @@ class MaskedRelease(Release):
             count = len(self.verdicts)
             kept = "the one promise asked for was" if count == 1 else f"all {count} promises were"
             kept = f"{kept} checked on these very rows and kept"
-        elif self._columns_told():
-            kept = f"answers in {', '.join(self._columns_told())} have local differential privacy"
+        elif names := self._randomized_columns():
+            kept = f"answers in {', '.join(names)} have local differential privacy"
         elif self.shared:
             kept = f"no model was asked for; claimed is {self.shared[0].words}"
         else:
@@ -328,7 +328,7 @@ def _check_claims(
     """Hold the rows to what steps claim of their own, and let no other column leave."""
     table, rows = candidate.table, candidate.rows
     for claim in candidate.claims:
-        claim.hold(rows, candidate.tables, table)
+        claim.verify(rows, candidate.tables, table)
         if isinstance(claim, AnatomyClaim) and candidate.demands == "keep" and demanded:
             what = "Bucketize" if isinstance(claim, BucketClaim) else "Anatomy"
             refuse_diversity(table, what, "anonymize")
@@ -373,7 +373,7 @@ def _publish_masked(
 ) -> _LeavingRows:
     """The rows that were checked, as they leave."""
     table, rows = candidate.table, candidate.rows
-    given, tables = _told_forms(table, candidate.source, tokens), dict(candidate.tables)
+    given, tables = _written_forms(table, candidate.source, tokens), dict(candidate.tables)
     if candidate.tuples is not None:
         written = write_masked(candidate, _in_order(candidate, leaving, elsewhere))
         changes = _changes(candidate, rows.arrow.select(leaving), tokens, written)
@@ -417,7 +417,7 @@ def _has_blanks(table: Table, rows: Table, source: Ints, name: str) -> bool:
     return bool(pc.any(pc.and_(gone, held)).as_py())
 
 
-def _told_forms(table: Table, source: Ints, tokens: Sequence[str]) -> Mapping[str, Incoming]:
+def _written_forms(table: Table, source: Ints, tokens: Sequence[str]) -> Mapping[str, Incoming]:
     """How columns were written, as far as the schema or the rows that leave tell it."""
     found = {n: was for n, was in table.given.items() if n not in tokens}
     for name, was in found.items():

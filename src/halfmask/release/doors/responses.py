@@ -65,7 +65,7 @@ class ResponseClaim:
             f"{float(self.epsilon):g}; a person with several rows has as often that"
         )
 
-    def hold(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
+    def verify(self, rows: Table, tables: Mapping[str, pa.Table], original: Table) -> None:  # noqa: ARG002
         """Demand the chances, the declared values and that answers were changed."""
         domain = listed_values(original.schema, self.column)
         context = Context(prec=50, rounding=ROUND_FLOOR)

@@ -124,7 +124,7 @@ class CellGrid:
         """Per column, the position of the category of each cell."""
         return tuple(np.unravel_index(cells, self.shape))
 
-    def named(self, cells: NDArray[np.int64] | None = None) -> dict[str, pa.Array]:
+    def labels(self, cells: NDArray[np.int64] | None = None) -> dict[str, pa.Array]:
         """Per column, the label of each cell."""
         chosen = np.arange(self.size) if cells is None else cells
         return {

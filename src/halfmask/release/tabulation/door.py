@@ -394,7 +394,7 @@ def _release(candidate: TabulationCandidate, own: Any, *, empty: bool) -> TableR
     figures = np.where(hidden, 0.0, candidate.values)
     whole = design.amount is None or bool((figures == np.round(figures)).all())
     column = pa.array(figures.astype(np.int64) if whole else figures, mask=hidden)
-    rows = pa.table({**grid.named(), name: column, "withheld": pa.array(hidden)})
+    rows = pa.table({**grid.labels(), name: column, "withheld": pa.array(hidden)})
     return TableRelease(
         guarantee=SealedGuarantee(statement=_statement(candidate, empty=empty), demands=own),
         method=candidate.method,
