@@ -42,7 +42,8 @@ from halfmask.anonymize.partition.task import PartitionTask, task_of
 from halfmask.kernels import distance
 from halfmask.metrics import partition
 from halfmask.models.requirements import prepare
-from halfmask.table.tuples import ones
+
+in_classes = partition.PointClasses.of_rows
 
 SIZES = (12, 16, 20, 25, 30, 40, 50, 60, 80, 100, 120, 160, 200, 300)
 METRICS = {"dbil": 0, "wcsd": 1, "diameter": 2, "split": 3}
@@ -64,10 +65,10 @@ def sample(table: hm.Table, size: int, k: tuple[int, int, int], seed: int) -> Pa
 def value(task: PartitionTask, ids: Any, metric: str) -> float:
     """What a division costs; less is better."""
     found = {
-        "dbil": lambda space, ids: partition.diameter_loss(space, ids, ones(len(ids))),
-        "wcsd": lambda space, ids: partition.pair_distances(space, ids, ones(len(ids))),
+        "dbil": lambda space, ids: partition.diameter_loss(in_classes(space, ids)),
+        "wcsd": lambda space, ids: partition.pair_distances(in_classes(space, ids)),
         "diameter": partition.largest_diameter,
-        "split": lambda space, ids: -partition.class_separation(space, ids),
+        "split": lambda space, ids: -partition.class_separation(in_classes(space, ids)),
     }[metric](task.space, ids)
     return float(found)
 

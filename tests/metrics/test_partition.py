@@ -17,6 +17,8 @@ from halfmask.metrics import partition
 from halfmask.metrics.space import space_of
 from halfmask.table.tuples import ones
 
+in_classes = partition.PointClasses.of_rows
+
 AGES = [25, 32, 35, 38, 39, 44, 70, 70, 50]
 IDS = np.array([0, 0, 0, 1, 1, 1, 2, 2, 2])
 CONDITION = ["C", "C", "H", "C", "V", "V", "H", "V", "C"]
@@ -29,22 +31,21 @@ def ages() -> hm.Table:
 
 def test_table_33_has_the_losses_that_are_worked_out_by_hand():
     space = space_of(ages())
-    assert partition.diameter_loss(space, IDS, ones(len(IDS))) == pytest.approx(
+    assert partition.diameter_loss(in_classes(space, IDS)) == pytest.approx(
         3 * (10 + 6 + 20) / 45
     )  # 2.4
-    assert partition.span_loss(space, IDS, ones(len(IDS))) == pytest.approx(
-        2.4
-    )  # one column: the same
-    assert partition.average_class(IDS, 3, ones(9)) == 1.0
-    assert partition.discernibility(IDS, 3, ones(9)) == 27
-    assert partition.discernibility(IDS, 4, ones(9)) == 9 * 9
+    assert partition.span_loss(in_classes(space, IDS)) == pytest.approx(2.4)  # one column: the same
+    sizes = in_classes(space, IDS).sizes
+    assert partition.average_class(sizes, 3) == 1.0
+    assert partition.discernibility(sizes, 3) == 27
+    assert partition.discernibility(sizes, 4) == 9 * 9
     assert partition.entropy_loss(ages(), IDS, ["condition"], ones(9)) == pytest.approx(
         10.265, abs=5e-4
     )
-    assert partition.largest_diameter(space, IDS) == pytest.approx(20 / 45)
-    assert partition.class_separation(space, IDS) == pytest.approx(3 / 45)  # 35 and 38
+    assert partition.largest_diameter(in_classes(space, IDS)) == pytest.approx(20 / 45)
+    assert partition.class_separation(in_classes(space, IDS)) == pytest.approx(3 / 45)  # 35 and 38
     pairs = (7 + 10 + 3) + (1 + 6 + 5) + (0 + 20 + 20)
-    assert partition.pair_distances(space, IDS, ones(len(IDS))) == pytest.approx(pairs / 45)
+    assert partition.pair_distances(in_classes(space, IDS)) == pytest.approx(pairs / 45)
 
 
 def test_the_middle_of_a_class_is_mean_and_most_frequent_category():
@@ -52,7 +53,7 @@ def test_the_middle_of_a_class_is_mean_and_most_frequent_category():
     space = space_of(hm.Table(rows, hm.Schema({"x": "quasi", "c": "quasi"})))
     # x: mean 2 of [0, 2, 4]; c: "a" is most frequent.
     wanted = 0.2**2 + 0.0 + (0.2 + 1) ** 2 + 0.0
-    found = partition.squared_distances(space, np.array([0, 0, 0, 1]), ones(4))
+    found = partition.squared_distances(in_classes(space, np.array([0, 0, 0, 1])))
     assert found == pytest.approx(wanted)
 
 
@@ -60,16 +61,16 @@ def test_the_tree_loss_is_the_share_of_the_height():
     tree = hm.hierarchies.Tree({"E": {"gov": ["s", "l"], "p": ["p"]}, "U": {"U": ["w"]}})
     rows = pa.table({"w": ["s", "l", "w", "w"]})
     space = space_of(hm.Table(rows, hm.Schema({"w": hm.Column("quasi", hierarchy=tree)})))
-    assert partition.tree_loss(space, np.array([0, 0, 1, 1]), ones(4)) == pytest.approx(2 / 3)
-    assert partition.tree_loss(space, np.array([0, 1, 1, 2]), ones(4)) == pytest.approx(2.0)
+    assert partition.tree_loss(in_classes(space, np.array([0, 0, 1, 1]))) == pytest.approx(2 / 3)
+    assert partition.tree_loss(in_classes(space, np.array([0, 1, 1, 2]))) == pytest.approx(2.0)
 
 
 def test_the_tree_loss_refers_to_the_hierarchy_and_the_span_loss_to_the_table():
     tree = hm.hierarchies.Tree({"E": {"gov": ["s", "l"], "p": ["p"]}, "U": {"U": ["w"]}})
     rows = pa.table({"w": ["s", "l", "s"]})  # nobody outside gov, whose height is 1 of 3
     space = space_of(hm.Table(rows, hm.Schema({"w": hm.Column("quasi", hierarchy=tree)})))
-    assert partition.tree_loss(space, np.zeros(3, dtype=np.int64), ones(3)) == pytest.approx(1.0)
-    assert partition.span_loss(space, np.zeros(3, dtype=np.int64), ones(3)) == pytest.approx(3.0)
+    assert partition.tree_loss(in_classes(space, np.zeros(3, dtype=np.int64))) == pytest.approx(1.0)
+    assert partition.span_loss(in_classes(space, np.zeros(3, dtype=np.int64))) == pytest.approx(3.0)
 
 
 @pytest.mark.parametrize("k", [6, 7, 10])
@@ -93,11 +94,13 @@ def test_sums_over_classes_are_sums_over_rows(data):
     far = np.asarray(distance.matrix(space.points, np.arange(n)))
     alike = np.equal.outer(ids, ids)
     per_row = sum(far[np.ix_(alike[i], alike[i])].max() for i in range(n))
-    assert partition.diameter_loss(space, ids, ones(len(ids))) == pytest.approx(per_row)
+    assert partition.diameter_loss(in_classes(space, ids)) == pytest.approx(per_row)
     pairs = sum(far[i, j] for i, j in combinations(range(n), 2) if ids[i] == ids[j])
-    assert partition.pair_distances(space, ids, ones(len(ids))) == pytest.approx(pairs)
+    assert partition.pair_distances(in_classes(space, ids)) == pytest.approx(pairs)
     between = [far[i, j] for i, j in combinations(range(n), 2) if ids[i] != ids[j]]
-    assert partition.class_separation(space, ids) == pytest.approx(min(between, default=math.inf))
+    assert partition.class_separation(in_classes(space, ids)) == pytest.approx(
+        min(between, default=math.inf)
+    )
 
 
 TREE = hm.hierarchies.Tree({"E": {"gov": ["s", "l"], "p": ["q"]}, "U": {"u": ["w", "x"]}})

@@ -25,7 +25,9 @@ from halfmask.metrics.utility.distributions import divergence, hellinger
 from halfmask.metrics.weighted import entropy_of
 from halfmask.models import t_closeness
 from halfmask.table.classes import classes_of, distinct_classes
-from halfmask.table.tuples import Tuples, ones
+from halfmask.table.tuples import Tuples
+
+in_classes = partition.PointClasses.of_rows
 
 THREE = ["a", "a", "a", "b", "b", "b", "c", "c", "c"]
 
@@ -205,13 +207,13 @@ def test_e5_height_of_the_common_label_of_two_workclasses():
     rows = table(schema, w=["State-gov", "Local-gov", "Private", "Never-worked"])
     space = space_of(rows)
     assert partition.tree_loss(
-        space.take(np.arange(2)), np.zeros(2, dtype=int), ones(2)
+        in_classes(space.take(np.arange(2)), np.zeros(2, dtype=int))
     ) / 2 == close(1 / 3)
-    assert partition.tree_loss(space, np.array([0, 0, 1, 1]), ones(4)) / 2 == close(1 / 3 + 1)
+    assert partition.tree_loss(in_classes(space, np.array([0, 0, 1, 1]))) / 2 == close(1 / 3 + 1)
 
 
 def test_e10_most_classes_are_not_the_least_loss():
     rows = table({"x": "quasi"}, x=[0, 0, 0, 100, 100, 100])
     assert partition.class_limit(np.full(6, 2)) == 3
-    assert partition.diameter_loss(space_of(rows), np.array([0, 0, 0, 1, 1, 1]), ones(6)) == 0
-    assert partition.diameter_loss(space_of(rows), np.array([0, 0, 1, 1, 2, 2]), ones(6)) == 2
+    assert partition.diameter_loss(in_classes(space_of(rows), np.array([0, 0, 0, 1, 1, 1]))) == 0
+    assert partition.diameter_loss(in_classes(space_of(rows), np.array([0, 0, 1, 1, 2, 2]))) == 2

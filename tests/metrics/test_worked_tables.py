@@ -23,7 +23,9 @@ from halfmask.metrics.discrimination.release_rates import meaning_of, original_b
 from halfmask.metrics.risk.disclosure import disclosure
 from halfmask.metrics.space import space_of
 from halfmask.table.classes import classes_of
-from halfmask.table.tuples import Tuples, ones
+from halfmask.table.tuples import Tuples
+
+in_classes = partition.PointClasses.of_rows
 
 AGE = [22, 22, 22, 45, 63, 40, 35, 35, 32]
 SALARY = [4, 5, 6, 7, 12, 9, 8, 10, 11]
@@ -54,10 +56,8 @@ def test_e2_microaggregation_squares():
         table = hm.read(pa.table({"x": values}), schema={"x": "quasi"})
         span = (max(values) - min(values)) ** 2
         space = space_of(table)
-        assert partition.squared_distances(space, groups, ones(len(groups))) * span == close(within)
-        assert partition.squared_distances(space, groups * 0, ones(len(groups))) * span == close(
-            whole
-        )
+        assert partition.squared_distances(in_classes(space, groups)) * span == close(within)
+        assert partition.squared_distances(in_classes(space, groups * 0)) * span == close(whole)
 
 
 DIVERSE = ["a", "a", "a", "b", "b", "b", "c", "c", "c"]

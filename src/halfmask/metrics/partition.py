@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +24,7 @@ import numpy as np
 from halfmask.metrics.sides import Cover
 from halfmask.metrics.space import is_ordered, levels_by_height, line_positions, space_of
 from halfmask.metrics.weighted import joint, pairs
-from halfmask.table.tuples import contiguous, tally
+from halfmask.table.tuples import contiguous, ones, tally
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,30 +38,67 @@ if TYPE_CHECKING:
     from halfmask.table.tuples import Counts
 
 
-def diameter_loss(space: Space, ids: NDArray[np.int64], counts: Counts) -> float:
+@dataclass(frozen=True, eq=False)
+class PointClasses:
+    """Rows as points, in classes.
+
+    Attributes:
+        space: the rows, equal ones of a class once.
+        ids: the class of each.
+        counts: how many rows each stands for.
+    """
+
+    space: Space
+    ids: NDArray[np.int64]
+    counts: Counts
+
+    @classmethod
+    def of_rows(cls, space: Space, ids: NDArray[np.int64]) -> PointClasses:
+        """The classes of rows that stand for themselves."""
+        return cls(space, ids, ones(len(ids)))
+
+    @cached_property
+    def order(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The points in order of class, and where each class begins; the last entry is the end."""
+        return sorted_classes(self.ids)
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """How many rows each class holds."""
+        order, starts = self.order
+        return np.asarray(np.add.reduceat(self.counts[order], starts[:-1]))
+
+    @cached_property
+    def diameters(self) -> NDArray[np.float64]:
+        """The largest distance in each class."""
+        from halfmask.kernels import distance as kernels
+
+        return np.asarray(kernels.diameters(self.space.points, *self.order))
+
+    def widths(self, column: int) -> NDArray[np.float64]:
+        """Per class, its size times its width in one column."""
+        from halfmask.kernels import distance as kernels
+
+        space = self.space
+        wide = kernels.column_widths(space.points, space.places, column, *self.order)
+        return np.asarray(self.sizes * wide)
+
+
+def diameter_loss(classes: PointClasses) -> float:
     """DBIL: every row is charged the diameter of its class."""
-    order, starts = sorted_classes(ids)
-    sizes = _rows(order, starts, counts)
-    return math.fsum((sizes * _diameters(space, order, starts)).tolist())
+    return math.fsum((classes.sizes * classes.diameters).tolist())
 
 
-def largest_diameter(space: Space, ids: NDArray[np.int64]) -> float:
+def largest_diameter(classes: PointClasses) -> float:
     """The diameter of the widest class."""
-    return float(_diameters(space, *sorted_classes(ids)).max(initial=0.0))
+    return float(classes.diameters.max(initial=0.0))
 
 
-def _diameters(
-    space: Space, order: NDArray[np.int64], starts: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    from halfmask.kernels import distance as kernels
-
-    return np.asarray(kernels.diameters(space.points, order, starts))
-
-
-def class_separation(space: Space, ids: NDArray[np.int64]) -> float:
+def class_separation(classes: PointClasses) -> float:
     """The smallest distance between rows of different classes; infinite for a single class."""
     from halfmask.kernels import distance as kernels
 
+    space, ids = classes.space, classes.ids
     first, tuples = distinct_rows(space)
     low = np.full(len(first), len(ids), dtype=np.int64)
     high = np.full(len(first), -1, dtype=np.int64)
@@ -72,25 +110,24 @@ def class_separation(space: Space, ids: NDArray[np.int64]) -> float:
     return float(kernels.smallest_between(space.take(first).points, low))
 
 
-def pair_distances(space: Space, ids: NDArray[np.int64], counts: Counts) -> float:
+def pair_distances(classes: PointClasses) -> float:
     """WCSD: the distances of all pairs inside classes, each pair once."""
     from halfmask.kernels import distance as kernels
 
-    order, starts = sorted_classes(ids)
-    held = contiguous(counts)
-    return math.fsum(kernels.pair_sums(space.points, order, starts, held).tolist())
+    held = contiguous(classes.counts)
+    return math.fsum(kernels.pair_sums(classes.space.points, *classes.order, held).tolist())
 
 
-def squared_distances(space: Space, ids: NDArray[np.int64], counts: Counts) -> float:
+def squared_distances(classes: PointClasses) -> float:
     """WCSS: squared distances to the middle of the class.
 
     The middle has the mean of numbers (of those that are not missing) and the most frequent place
     of categories, the first one where several are.
     """
-    order, starts = sorted_classes(ids)
+    order, starts = classes.order
     owner = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-    points = space.points
-    held = counts[order]
+    points = classes.space.points
+    held = classes.counts[order]
     away = np.zeros(len(order))
     for c in range(points.numbers.shape[1]):
         x = points.numbers[order, c]
@@ -111,33 +148,30 @@ def squared_distances(space: Space, ids: NDArray[np.int64], counts: Counts) -> f
     return math.fsum((away**2 * held).tolist())
 
 
-def span_loss(
-    space: Space, ids: NDArray[np.int64], counts: Counts, original: Space | None = None
-) -> float:
+def span_loss(classes: PointClasses, original: Space | None = None) -> float:
     """SBIL: per class its size times the widths of its columns, each relative to the table's.
 
     Args:
-        space: the rows.
-        ids: their classes.
-        counts: how many rows each stands for.
-        original: the table, where ``space`` holds only a part of it.
+        classes: the rows.
+        original: the table, where ``classes`` hold only a part of it.
     """
     from halfmask.kernels import distance as kernels
 
+    space = classes.space
     table = original or space
     rows, ends = np.arange(len(table)), np.array([0, len(table)])
     terms: list[float] = []
     for c, weight in enumerate(space.weights.tolist()):
         span = float(kernels.column_widths(table.points, table.places, c, rows, ends)[0])
         if span:
-            terms += (_widths(space, ids, c, counts) * (weight / span)).tolist()
+            terms += (classes.widths(c) * (weight / span)).tolist()
     return math.fsum(terms)
 
 
-def tree_loss(space: Space, ids: NDArray[np.int64], counts: Counts) -> float:
+def tree_loss(classes: PointClasses) -> float:
     """TBIL: for every row and hierarchy, the height of the class's common label as a share."""
-    chosen = [c for c, line in enumerate(space.ordered) if not line]
-    return math.fsum(term for c in chosen for term in _widths(space, ids, c, counts).tolist())
+    chosen = [c for c, line in enumerate(classes.space.ordered) if not line]
+    return math.fsum(term for c in chosen for term in classes.widths(c).tolist())
 
 
 def entropy_loss(
@@ -169,37 +203,29 @@ def entropy_loss(
     return math.fsum(terms)
 
 
-def generalized_cells(space: Space, ids: NDArray[np.int64], counts: Counts) -> int:
+def generalized_cells(classes: PointClasses) -> int:
     """CTBIL over the contingency tables of every column and every two columns.
 
     A row whose class differs in the columns of a table leaves its cell for the cell of a wider
     label, which changes two cells by one each.
     """
-    order, starts = sorted_classes(ids)
-    places, begins = space.places[order], starts[:-1]
+    order, starts = classes.order
+    places, begins = classes.space.places[order], starts[:-1]
     same = np.minimum.reduceat(places, begins) == np.maximum.reduceat(places, begins)
-    sizes = _rows(order, starts, counts)
+    sizes = classes.sizes
     columns = range(places.shape[1])
     kept = sum(int(sizes[same[:, a] & same[:, b]].sum()) for a in columns for b in range(a + 1))
     tables = places.shape[1] * (places.shape[1] + 1) // 2
     return 2 * (tables * int(sizes.sum()) - kept)
 
 
-def rows_per_class(ids: NDArray[np.int64], counts: Counts) -> NDArray[np.int64]:
-    """How many rows each class holds."""
-    values, owner = np.unique(ids, return_inverse=True)
-    return tally(owner.reshape(-1), len(values), counts)
-
-
-def average_class(ids: NDArray[np.int64], k: int, counts: Counts) -> float:
-    """C_AVG: how many times larger than ``k`` classes are on average."""
-    sizes = rows_per_class(ids, counts)
+def average_class(sizes: NDArray[np.int64], k: int) -> float:
+    """C_AVG: how many times larger than ``k`` classes of these sizes are on average."""
     return float(Fraction(int(sizes.sum()), len(sizes) * k))
 
 
-def discernibility(ids: NDArray[np.int64], k: int, counts: Counts) -> int:
+def discernibility(sizes: NDArray[np.int64], k: int) -> int:
     """Discernibility as it was first printed, not divided: classes below ``k`` cost n a row."""
-    sizes = rows_per_class(ids, counts)
     # Python's integers: squares of very large classes leave 64 bits.
     large, small = sizes[sizes >= k].astype(object), int(sizes[sizes < k].sum())
     return int((large**2).sum()) + small * int(sizes.sum())
@@ -231,22 +257,6 @@ def sorted_classes(ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[n
     order = np.argsort(ids, kind="stable")
     _, first = np.unique(np.asarray(ids)[order], return_index=True)
     return order.astype(np.int64), np.append(first, len(order)).astype(np.int64)
-
-
-def _rows(order: NDArray[np.int64], starts: NDArray[np.int64], counts: Counts) -> NDArray[np.int64]:
-    """How many rows each class holds."""
-    return np.asarray(np.add.reduceat(counts[order], starts[:-1]))
-
-
-def _widths(
-    space: Space, ids: NDArray[np.int64], column: int, counts: Counts
-) -> NDArray[np.float64]:
-    """Per class, its size times its width in one column."""
-    from halfmask.kernels import distance as kernels
-
-    order, starts = sorted_classes(ids)
-    wide = kernels.column_widths(space.points, space.places, column, order, starts)
-    return np.asarray(_rows(order, starts, counts) * wide)
 
 
 def _most_frequent(

@@ -18,7 +18,7 @@ import numpy as np
 from halfmask.errors import InputError, ParameterError
 from halfmask.metrics import partition
 from halfmask.metrics.sides import ReleasedRows, Sides, sides
-from halfmask.metrics.space import Space, space_of
+from halfmask.metrics.space import space_of
 from halfmask.metrics.weighted import joint
 from halfmask.table.document import Result
 from halfmask.table.table import Table, require_table
@@ -124,7 +124,6 @@ def published_measures(
     if ids is not None:
         return measure_classes(both.original_tuples, ids, k, pairs=pairs)
     sizes = partition.released_class_sizes(both)
-    each = np.arange(len(sizes))
     k = int(sizes.min()) if k is None else k
     gone = max(both.before - both.after, 0)
     whole = float(sum(partition.column_weight(both, name) for name in both.original.schema.quasi))
@@ -137,8 +136,8 @@ def published_measures(
         sbil=partition.released_span_loss(both) + gone * whole,
         tbil=partition.released_tree_loss(both) + gone * partition.tree_weight(both),
         ctbil=partition.contingency_loss(both),
-        discernibility=partition.discernibility(each, k, sizes) + gone * both.before,
-        average_class=partition.average_class(each, k, sizes),
+        discernibility=partition.discernibility(sizes, k) + gone * both.before,
+        average_class=partition.average_class(sizes, k),
     )
 
 
@@ -176,8 +175,9 @@ def measure_classes(
     if not len(stay):
         raise InputError("No row stays: there is no class to measure.")
     whole, own, rows = space_of(table, rows=first), ids[stay], held[stay]
-    space, deleted = whole.take(stay), int(held.sum() - rows.sum())
-    sizes = partition.rows_per_class(own, rows)
+    deleted = int(held.sum() - rows.sum())
+    classes = partition.PointClasses(whole.take(stay), own, rows)
+    sizes = classes.sizes
     k = int(sizes.min()) if k is None else k
     columns = len(whole.columns)
     trees = sum(w for w, line in zip(whole.weights, whole.ordered, strict=True) if not line)
@@ -189,18 +189,17 @@ def measure_classes(
         deleted=deleted,
         classes=len(sizes),
         k=k,
-        dbil=partition.diameter_loss(space, own, rows) + gone if few else None,
-        sbil=partition.span_loss(space, own, rows, whole) + gone,
+        dbil=partition.diameter_loss(classes) + gone if few else None,
+        sbil=partition.span_loss(classes, whole) + gone,
         ebil=_entropy(table, ids, whole.columns, first, held),
-        tbil=partition.tree_loss(space, own, rows) + deleted * float(trees),
-        ctbil=partition.generalized_cells(space, own, rows)
-        + deleted * columns * (columns + 1) // 2,
-        discernibility=partition.discernibility(own, k, rows) + deleted * int(held.sum()),
-        average_class=partition.average_class(own, k, rows),
-        wcss=partition.squared_distances(space, own, rows),
-        wcsd=partition.pair_distances(space, own, rows) if few else None,
-        diameter=partition.largest_diameter(space, own) if few else None,
-        split=_separation(space, own, pairs),
+        tbil=partition.tree_loss(classes) + deleted * float(trees),
+        ctbil=partition.generalized_cells(classes) + deleted * columns * (columns + 1) // 2,
+        discernibility=partition.discernibility(sizes, k) + deleted * int(held.sum()),
+        average_class=partition.average_class(sizes, k),
+        wcss=partition.squared_distances(classes),
+        wcsd=partition.pair_distances(classes) if few else None,
+        diameter=partition.largest_diameter(classes) if few else None,
+        split=_separation(classes, pairs),
     )
 
 
@@ -242,7 +241,7 @@ def _entropy(
     return inside + gone / int(held.sum()) * every
 
 
-def _separation(space: Space, ids: NDArray[np.int64], pairs: int) -> float | None:
-    if len(np.unique(ids)) == 1 or len(partition.distinct_rows(space)[0]) ** 2 > pairs:
+def _separation(classes: partition.PointClasses, pairs: int) -> float | None:
+    if len(classes.sizes) == 1 or len(partition.distinct_rows(classes.space)[0]) ** 2 > pairs:
         return None
-    return partition.class_separation(space, ids)
+    return partition.class_separation(classes)

@@ -172,16 +172,6 @@ class DeltaDisclosure(Model):
         return f"{name} {ORIGINAL}" if self.original else name
 
     @property
-    def relative(self) -> bool:
-        """Whether other classes that leave or stay change what a class is compared with."""
-        return self.reference == "release"
-
-    @property
-    def original(self) -> bool:
-        """Whether the reference is the original table."""
-        return self.reference == "original"
-
-    @property
     def monotone(self) -> bool:
         """The original is: a share in a merged class lies between those of its parts.
 
@@ -327,16 +317,6 @@ class BetaLikeness(Model):
         """The kind and the model."""
         name = f"{self.kind} {self.family}"
         return f"{name} {ORIGINAL}" if self.original else name
-
-    @property
-    def relative(self) -> bool:
-        """Whether other classes that leave or stay change what a class is compared with."""
-        return self.reference == "release"
-
-    @property
-    def original(self) -> bool:
-        """Whether the reference is the original table."""
-        return self.reference == "original"
 
     def passes(self, classes: Classes) -> NDArray[np.bool_]:
         """Tell for each class whether no value gains too much."""

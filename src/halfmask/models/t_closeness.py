@@ -111,16 +111,6 @@ class TCloseness(Model):
         against = f", {ORIGINAL}" if self.original else ""
         return f"{self.family} ({self.distance or 'equal'} distance{against})"
 
-    @property
-    def relative(self) -> bool:
-        """Whether other classes that leave or stay change what a class is compared with."""
-        return self.reference == "release"
-
-    @property
-    def original(self) -> bool:
-        """Whether the reference is the original table."""
-        return self.reference == "original"
-
     def settle(self, table: Table) -> TCloseness:
         """With the distance that fits the column, where none is named."""
         if self.distance is not None or self.column not in table.arrow.column_names:

@@ -351,13 +351,16 @@ class Model(Protocol):
 
     @property
     def relative(self) -> bool:
-        """Whether a class is compared with all rows, so that it depends on the other classes."""
-        return False
+        """Whether a class is compared with all rows, so that it depends on the other classes.
+
+        Where a model leaves that open, it has a field ``reference`` of ``compared_rows``.
+        """
+        return getattr(self, "reference", None) == "release"
 
     @property
     def original(self) -> bool:
         """Whether a class is compared with rows of the table that may not leave."""
-        return False
+        return getattr(self, "reference", None) == "original"
 
     @property
     def columns(self) -> tuple[str, ...]:

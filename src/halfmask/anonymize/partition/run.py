@@ -23,11 +23,10 @@ from halfmask.anonymize.partition.methods import (
 from halfmask.anonymize.partition.task import require_feasible, task_of
 from halfmask.anonymize.partition.widths import kinds_of
 from halfmask.errors import ParameterError, UnsatisfiableError
-from halfmask.metrics.partition import diameter_loss
+from halfmask.metrics.partition import PointClasses, diameter_loss
 from halfmask.release.candidate import Candidate
 from halfmask.release.labels import required_sharing
 from halfmask.release.partition import RowPartition, column_loss, table_loss
-from halfmask.table.tuples import ones
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -190,7 +189,7 @@ def _value(
 
 def division_loss(task: PartitionTask, ids: NDArray[np.int64]) -> float:
     """The DBIL of a division: the sum over rows of the diameter of their class."""
-    return diameter_loss(task.space, ids, ones(len(ids)))
+    return diameter_loss(PointClasses.of_rows(task.space, ids))
 
 
 def _score(task: PartitionTask, division: Division) -> float:

@@ -12,6 +12,7 @@ not leave.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ from halfmask.table.table import Table, encode_column
 from halfmask.table.tuples import Tuples, all_ones
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -100,8 +101,7 @@ def write_labels(
     if tokens is not None:
         person = str(candidate.table.schema.person)
         labels, names = labels.append_column(person, tokens), (person, *names)
-    aside = stage_rows(stored, propose_labeling(candidate, recoding, labels, names))
-    try:
+    with _stage_checked(stored, propose_labeling(candidate, recoding, labels, names)) as aside:
         found = _require_same_rows(candidate, labels, names, aside)
         _require_models(candidate, recoding, quasi, found)
         kept = [name for name in names if name not in labels.column_names]
@@ -109,13 +109,21 @@ def write_labels(
         require_kept_values(labels.column_names, unread, aside)
         distinct = aside.distinct(kept)
         aside.groups = found
+    sample = found[0].slice(0, 20)
+    return WrittenRows(aside, source, labels, distinct, sample)
+
+
+@contextmanager
+def _stage_checked(stored: Any, labeling: Labeling) -> Iterator[StagedRows]:
+    """Rows written aside while they are checked; gone again where a check refuses them."""
+    aside = stage_rows(stored, labeling)
+    try:
+        yield aside
         aside.connection.settle()
     except HalfmaskError:
         aside.close()
         raise
     reach("checked")
-    sample = found[0].slice(0, 20)
-    return WrittenRows(aside, source, labels, distinct, sample)
 
 
 def _require_floors(
@@ -482,8 +490,7 @@ def write_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRows
     told = [name for name in names if name in rows.column_names]
     unread = {name: kinds[name] for name in names if name not in rows.column_names}
     _require_free(candidate, list(kinds))
-    aside = stage_rows(stored, _labeling(candidate, tuples, names))
-    try:
+    with _stage_checked(stored, _labeling(candidate, tuples, names)) as aside:
         expected = {name: _as_grouped(rows[name]) for name in told}
         counts = np.ones(len(candidate.rows), dtype=np.int64)
         groups = require_written({}, expected, counts, len(candidate.table), aside)
@@ -491,11 +498,6 @@ def write_masked(candidate: MaskedCandidate, names: Sequence[str]) -> MaskedRows
         require_kept_values(told, list(unread), aside)
         distinct = aside.distinct(list(unread))
         aside.groups = groups
-        aside.connection.settle()
-    except HalfmaskError:
-        aside.close()
-        raise
-    reach("checked")
     return MaskedRows(aside, distinct, unread, groups[0].slice(0, 20))
 
 
