@@ -9,9 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyarrow import csv
+from tests.protocol.town import Town, sql
 
 import halfmask as hm
 from halfmask.cli.main import run
+from halfmask.protocol.common_schema import Terms
 
 ROOT = Path(__file__).resolve().parents[2]
 HOME = str(Path(hm.__file__).parent) + "/"
@@ -66,11 +68,17 @@ def comparison(file: str) -> None:
     hm.compare(people, made, learn=False).report(f"{file}.html")
 
 
+def cells(_: str) -> None:
+    people = [{"a": one % 2, "b": "xy"[one % 2], "s": one % 3, "k": 2, "l": 1} for one in range(8)]
+    assert Town(people, terms=Terms(partition=4, frame=4, room=64, merge="swap")).ask(sql())
+
+
 WALKS = {
     "A CSV becomes a release.": release,
     "A query with personal demands becomes an answer.": answer,
     "A noisy synthesis.": synthesis,
     "`compare`.": comparison,
+    "A query to cells, without a trusted center.": cells,
 }
 
 
