@@ -20,7 +20,7 @@ import halfmask as hm
 from halfmask.anonymize.partition import confidential
 from halfmask.errors import HalfmaskError, InputError, InternalError, ParameterError, SchemaError
 from halfmask.models import m_confidentiality
-from halfmask.release.doors.confidentiality import _exceeding
+from halfmask.release.doors.confidentiality import _chance_of_more
 from halfmask.release.partition import RowPartition
 from halfmask.release.seal import seal
 
@@ -204,7 +204,7 @@ def test_tails_against_counting(rows, marked, drawn):
         )
         exact = Fraction(ways, comb(rows, drawn))
         assert m_confidentiality._tail(rows, marked, drawn, least) >= float(exact) * (1 - 1e-9)
-        assert _exceeding(rows, marked, drawn, least - 1) == pytest.approx(float(exact))
+        assert _chance_of_more(rows, marked, drawn, least - 1) == pytest.approx(float(exact))
 
 
 def test_the_tree_is_the_same_whatever_people_hold():

@@ -413,7 +413,7 @@ def class_bounds(both: Sides, pairs: int) -> LossBounds | None:
 
     columns = both.quasi
     found = Cover(columns)
-    fitting = found.fitting(pairs)
+    fitting = found.covered_tuples(pairs)
     if fitting is None:
         return None
     starts, fits = fitting

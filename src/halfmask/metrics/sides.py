@@ -98,7 +98,7 @@ class Cover:
         best = np.where(found.best >= 0, order[found.best], -1)
         return best[alike], found.mass[alike]
 
-    def fitting(self, most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    def covered_tuples(self, most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
         """The tuples that each released tuple covers: where those of each begin, and these.
 
         None where the squares of their numbers add up to more than ``most``.

@@ -139,10 +139,10 @@ class TCloseness(Model):
 
     def passes(self, classes: Classes) -> NDArray[np.bool_]:
         """Tell for each class whether its distribution is close enough."""
-        moved, full = self._moved(classes)
+        moved, full = self._mass_moved(classes)
         return pass_empty(classes, at_most(moved, full, fraction(self.t)))
 
-    def _moved(self, classes: Classes) -> Ratio:
+    def _mass_moved(self, classes: Classes) -> Ratio:
         way = self._distance(value_histogram(classes, self.column, self.missing))
         return distances(classes, self.column, way, self.missing, self.reference)
 
@@ -168,7 +168,7 @@ class TCloseness(Model):
         limit = 0 if self.original else limit
         if self._distance(values) == "ordered" and total[total > 0].min(initial=limit + 1) <= limit:
             return nothing  # a value could vanish, which would change the scale
-        moved, full = self._moved(classes)
+        moved, full = self._mass_moved(classes)
         slack = float(self.t) + limit / max(int(total.sum()), 1) + 1e-9
         if slack >= 1:
             return nothing
@@ -207,7 +207,7 @@ class TCloseness(Model):
         values = value_histogram(classes, self.column, self.missing)
         live = occupied_classes(classes)
         notes = [MISSING_NOTE] * (self.missing == "value") + [ORIGINAL_NOTE] * self.original
-        moved, full = self._moved(classes)
+        moved, full = self._mass_moved(classes)
         return judge(
             replace(self, distance=self._distance(values)),
             classes,

@@ -120,12 +120,12 @@ def open_catalog(
         return given, _ask_engine(given, schema, tables, given.given), _leave_open
     if is_address(table):
         opened = open_address(str(table))
-        return _closing(opened, schema, tables)
+        return _close_unless_usable(opened, schema, tables)
     if is_spark(table):
         from halfmask.engines.spark import Spark
 
         named = [THE_TABLE] if hasattr(table, "createOrReplaceTempView") else []
-        return _closing(Spark(table), schema, tables, named)
+        return _close_unless_usable(Spark(table), schema, tables, named)
     if isinstance(table, Mapping):
         return _in_memory(table, engine, schema, tables)
     found = read(table, schema)  # type: ignore[arg-type]
@@ -152,7 +152,7 @@ def _in_place(table: Table, stored: StoredRows) -> Opened:
         return engine, catalog, stack.pop_all().close
 
 
-def _closing(
+def _close_unless_usable(
     engine: Engine, schema: object, tables: Sequence[str] | None, named: Sequence[str] = ()
 ) -> Opened:
     """An engine that was opened here; it is closed where its tables cannot be asked."""

@@ -24,7 +24,7 @@ from halfmask.release.document import AS_IT_WAS
 from halfmask.release.labels import decode_labels
 from halfmask.table.files.rows import Incoming
 from halfmask.table.moments import moments_by
-from halfmask.table.read import INSIDE, form_written, is_declared
+from halfmask.table.read import INSIDE, form_of_texts, is_declared
 from halfmask.table.values import dictionary_of, infer_type, is_text, sort_dictionary
 
 if TYPE_CHECKING:
@@ -509,7 +509,7 @@ def _own_type(
         return None, ""
     if found is codes:
         return sort_dictionary(codes), ""
-    return found, form_written(codes, found.type, schema, name)[0]
+    return found, form_of_texts(codes, found.type, schema, name)[0]
 
 
 def _dictionary(texts: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:

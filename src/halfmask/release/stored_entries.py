@@ -89,7 +89,7 @@ def count_entries(
     if not owners and one_row_each(table):
         counted = _without_person(table)
     if stored.count() > most:  # else all fits, whatever anybody holds
-        counted, staying, others = _staying(counted, models, demands)
+        counted, staying, others = _answerable_rows(counted, models, demands)
     if unfolded and stored.count() - others > most:
         raise InputError(
             f"{unfolded} holds what was counted of every row in memory, and there are more than "
@@ -233,7 +233,7 @@ def _require_people(schema: Schema, table: Table) -> None:
         raise SchemaError(*faults)
 
 
-def _staying(
+def _answerable_rows(
     table: Table, models: Sequence[Model], demands: DemandsChoice
 ) -> tuple[Table, Labeling | None, int]:
     """The rows but of those whose demands nothing can meet, and how many rows these have.

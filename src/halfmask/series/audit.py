@@ -439,7 +439,7 @@ def _count_narrowed(
     limit = int(limits_of(values, len(found.rows)).min())
     keys = np.ascontiguousarray(rows[:, :-1]).astype(np.int32)
     done = narrowed_targets(
-        found.covering(), values.entries, keys, rows[:, -1].astype(np.int64), limit, _STEPS,
+        found.by_leaves(), values.entries, keys, rows[:, -1].astype(np.int64), limit, _STEPS,
         left, lone,
     )  # fmt: skip
     if not done:

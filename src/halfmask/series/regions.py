@@ -106,9 +106,9 @@ class Regions:
         boxes = self.meeting.boxes[:, places]
         return np.asarray((boxes[pairs[:, 0]] == boxes[pairs[:, 1]]).all(axis=1))
 
-    def covering(self) -> Meeting:
+    def by_leaves(self) -> Meeting:
         """The same boxes, met by leaves in place of labels."""
-        return _meeting(self.meeting.boxes, [one.covered.T.tocsr() for one in self.columns])
+        return _boxes_by_parts(self.meeting.boxes, [one.covered.T.tocsr() for one in self.columns])
 
     def leaves_of(self, people: Tuples) -> NDArray[np.int32]:
         """(entries, columns) the leaf of each person; -1 where a release knows no such value."""
@@ -141,7 +141,7 @@ def regions_of(
     _require(releases, schema)
     tables = [one.table.arrow for one in releases]
     quasi = [
-        [_unseen(rows) if name in blind else _texts(rows[name]) for name in schema.quasi]
+        [_one_label(rows) if name in blind else _texts(rows[name]) for name in schema.quasi]
         for rows in tables
     ]
     columns = [
@@ -171,7 +171,7 @@ def regions_of(
     ]
     return Regions(
         tuple(columns),
-        _meeting(boxes, [column.overlaps() for column in columns]),
+        _boxes_by_parts(boxes, [column.overlaps() for column in columns]),
         held,
         tuple(one.rows for one in releases),
         tuple(parts),
@@ -222,7 +222,7 @@ def _texts(column: pa.ChunkedArray) -> tuple[list[Label], NDArray[np.int32]]:
     return texts, encoded.codes
 
 
-def _unseen(rows: pa.Table) -> tuple[list[Label], NDArray[np.int32]]:
+def _one_label(rows: pa.Table) -> tuple[list[Label], NDArray[np.int32]]:
     """One and the same label for all rows."""
     return ["0"], np.zeros(rows.num_rows, dtype=np.int32)
 
@@ -243,7 +243,7 @@ def hold_same_rows(releases: Sequence[Tuples]) -> bool:
     return all(np.array_equal(first, one) for one in rest)
 
 
-def _meeting(boxes: NDArray[np.int32], met: Sequence[csr_array]) -> Meeting:
+def _boxes_by_parts(boxes: NDArray[np.int32], met: Sequence[csr_array]) -> Meeting:
     from halfmask.kernels.coverage import Meeting
 
     shifts = np.cumsum([0] + [one.nnz for one in met[:-1]])
@@ -252,12 +252,12 @@ def _meeting(boxes: NDArray[np.int32], met: Sequence[csr_array]) -> Meeting:
     return Meeting(
         np.ascontiguousarray(boxes),
         np.concatenate([*starts, ends]),
-        np.concatenate([_ascending(one) for one in met]).astype(np.int32),
+        np.concatenate([_sorted_indices(one) for one in met]).astype(np.int32),
         np.cumsum([0] + [one.shape[0] for one in met[:-1]]).astype(np.int64),
     )
 
 
-def _ascending(one: csr_array) -> NDArray[np.int32]:
+def _sorted_indices(one: csr_array) -> NDArray[np.int32]:
     one.sort_indices()
     indices: NDArray[np.int32] = one.indices
     return indices

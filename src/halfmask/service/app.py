@@ -252,7 +252,7 @@ async def _receive(request: Request, space: Workspace, name: str, limit: int, jo
     size = 0
     try:
         place = space.room(name)
-        with space.kept_if_done(place.parent), place.open("xb") as out:
+        with space.remove_unless_done(place.parent), place.open("xb") as out:
             async for chunk in _pieces(request, job):
                 size += len(chunk)
                 _check_size(size or 1, limit)

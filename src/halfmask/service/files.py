@@ -196,7 +196,7 @@ class Files:
     def copy(self, ticket: Ticket) -> Path:
         """The file under a name of its own, which outlasts its result; removed once it is sent."""
         place = self.space.room(ticket.file)
-        with self.space.kept_if_done(place.parent):
+        with self.space.remove_unless_done(place.parent):
             if isinstance(ticket.source, StepResult):
                 try:
                     os.link(ticket.source.folder / ticket.file, place)

@@ -156,7 +156,7 @@ class StepRunner:
         given = {"path": place, "unpacked_limit": unpacked_limit}
 
         def work() -> dict[str, Any]:
-            with self.space.kept_if_done(place.parent):
+            with self.space.remove_unless_done(place.parent):
                 found: Population = self.worker.do("open_population", job, **given)
             self.space.compare_with(found)
             return verb_document("population", found.to_dict())
@@ -200,7 +200,7 @@ class StepRunner:
             if verb in ("query", "synthesize"):
                 given["ledgers"] = self.space.ledgers
             folder = self.space.new_folder()
-            with self.space.kept_if_done(folder):
+            with self.space.remove_unless_done(folder):
                 document: dict[str, Any] = self.worker.do(verb, job, folder=folder, **given)
             self.space.results[verb] = StepResult(document, folder)
             return document
@@ -208,7 +208,7 @@ class StepRunner:
         return self.jobs.start(job, work)
 
     def _open(self, job: Job, into: Path, command: str, **given: Any) -> dict[str, Any]:
-        with self.space.kept_if_done(into):
+        with self.space.remove_unless_done(into):
             return self._become(self.worker.do(command, job, **given))
 
     def _become(self, table_facts: Any) -> dict[str, Any]:

@@ -267,7 +267,7 @@ class Workspace:
 
     @staticmethod
     @contextmanager
-    def kept_if_done(folder: Path) -> Iterator[None]:
+    def remove_unless_done(folder: Path) -> Iterator[None]:
         """Remove a folder again where what is done with it fails."""
         try:
             yield

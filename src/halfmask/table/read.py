@@ -377,14 +377,14 @@ def _text_forms(texts: pa.Table, table: Table) -> dict[str, Incoming]:
     for field in table.arrow.schema:
         form, declared = "", False
         if field.name in names:
-            form, declared = form_written(texts[field.name], field.type, table.schema, field.name)
+            form, declared = form_of_texts(texts[field.name], field.type, table.schema, field.name)
         if form or split != ",":
             kind = pa.string() if pa.types.is_dictionary(field.type) else field.type
             found[field.name] = Incoming(kind, form=form, delimiter=split, declared=declared)
     return found
 
 
-def form_written(
+def form_of_texts(
     texts: pa.ChunkedArray, kind: pa.DataType, schema: Schema, name: str
 ) -> tuple[str, bool]:
     """A decimal comma, or the form of dates that are not written year first; else nothing.

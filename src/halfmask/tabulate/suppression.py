@@ -88,7 +88,7 @@ def find_pattern(
         cuts.add_sums(target)
     search = _Search(grid, problem, targets)
     best = search.first()
-    best = best.with_bound(cuts.relaxed(clock)[1])
+    best = best.with_bound(cuts.solve_relaxation(clock)[1])
     if grid.size <= SMALL:
         best = _publish_needless(problem, best, clock, until=0.5)
         best = _to_the_optimum(problem, cuts, best, clock)
@@ -395,7 +395,7 @@ class PatternCuts:
             added += 1
         return added
 
-    def relaxed(self, clock: Deadline) -> tuple[Numbers, float]:
+    def solve_relaxation(self, clock: Deadline) -> tuple[Numbers, float]:
         """The cheapest pattern in which cells may be withheld in part, and its cost: a bound."""
         pattern, bound = self.problem.primary.astype(np.float64), 0.0
         while clock.left > clock.limit / 2:

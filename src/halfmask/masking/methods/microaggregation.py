@@ -92,9 +92,9 @@ class Microaggregate(MaskStep):
 
     def apply(self, rows: Rows) -> Outcome:
         """Group the rows and aggregate them."""
-        return self._outcome(self.grouped(rows))
+        return self._outcome(self.form_groups(rows))
 
-    def grouped(self, rows: Rows, step: str = "microaggregate") -> GroupedColumns:
+    def form_groups(self, rows: Rows, step: str = "microaggregate") -> GroupedColumns:
         """The columns, and which rows stand in a group; ``step`` is whom a refusal names."""
         columns = [_read(rows, name) for name in self.columns]
         group = np.full(len(rows), -1, np.int64)
@@ -157,7 +157,7 @@ class Microaggregate(MaskStep):
             gammas = (0.0, _GAMMA)
         found = []
         if wanted.most > 1:  # fewer rows often hold enough people
-            found = [wanted.joined(block, _space(block, need, one, "mdav")) for one in gammas]
+            found = [wanted.join_lacking(block, _space(block, need, one, "mdav")) for one in gammas]
         if not found or len(block) <= _WHOLE:
             found += [_space(block, need * wanted.most, one, self.method) for one in gammas]
         return min(found, key=lambda group: _lost(block, group)) if found[1:] else found[0]
@@ -176,7 +176,7 @@ class _SharingNeeds:
         """The most rows of one person: so many times k rows are sure to hold k people."""
         return int(np.bincount(self.owner).max())
 
-    def joined(self, block: Floats, group: Ints) -> Ints:
+    def join_lacking(self, block: Floats, group: Ints) -> Ints:
         """The groups, those that lack people joined to the nearest others."""
         from scipy.sparse import coo_matrix
         from scipy.sparse.csgraph import connected_components

@@ -414,7 +414,7 @@ class Hybrid(MaskStep):
 
     def apply(self, rows: Rows) -> Outcome:
         """Group the rows and turn each group around its middle, once per draw."""
-        grouped = Microaggregate(self.columns, self.k).grouped(rows, self.name)
+        grouped = Microaggregate(self.columns, self.k).form_groups(rows, self.name)
         block = np.array([np.where(one.there, one.values, 0.0) for one in grouped.columns]).T
         out: dict[str, Any] = {}
         for draw in range(self.draws):

@@ -161,7 +161,7 @@ class NoiseAggregates:
     def questions(self) -> tuple[Question, ...]:
         """One question per aggregate."""
         return tuple(
-            Question(f"a{i}", one.kind, one.label, self._used(one), one.at, one.sample)
+            Question(f"a{i}", one.kind, one.label, self._scale_of(one), one.at, one.sample)
             for i, one in enumerate(self._all)
         )
 
@@ -182,7 +182,7 @@ class NoiseAggregates:
             if not summing:
                 found.append(BoundedTerm(argument, distinct=label == PEOPLE))
                 continue
-            scale = self._used(summing[0])
+            scale = self._scale_of(summing[0])
             assert scale is not None  # noqa: S101 - whatever is summed has bounds
             squared = STEPS if kinds & {"variance", "deviation"} else 0
             found.append(BoundedTerm(whole_steps(argument, scale), summed=True, squared=squared))
@@ -198,18 +198,18 @@ class NoiseAggregates:
 
     def arguments(self) -> list[exp.Expr]:
         """What must be a number."""
-        return [one.argument for one in self._summing() if one.argument is not None]
+        return [one.argument for one in self._sums() if one.argument is not None]
 
     def require_numbers(self, types: Sequence[pa.DataType]) -> None:
         """Refuse sums of what is no number."""
-        for one, found in zip(self._summing(), types, strict=True):
+        for one, found in zip(self._sums(), types, strict=True):
             if kind_of(found) not in ("integer", "decimal", "float"):
                 fail(self.scope.text, one.call, f"{one.kind} needs numbers.")
 
-    def _summing(self) -> list[_Aggregate]:
+    def _sums(self) -> list[_Aggregate]:
         return [one for one in self._all if one.kind != "count"]
 
-    def _used(self, one: _Aggregate) -> Scale | None:
+    def _scale_of(self, one: _Aggregate) -> Scale | None:
         """A sum alone is taken around zero; beside a mean of the same column it shares its sums."""
         if one.scale is None:
             return None

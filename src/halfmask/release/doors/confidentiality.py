@@ -131,7 +131,7 @@ def _credibility(tree: QuasiTree, limits: Limits, node: int, values: Values) -> 
         limit = int(limits.most[part])
         often = Counter(count for count in values.values() if count > limit)
         shut += sum(
-            many * _exceeding(rows, count, int(tree.rows[part]), limit)
+            many * _chance_of_more(rows, count, int(tree.rows[part]), limit)
             for count, many in often.items()
         )
     # Upwards, since logarithms are rounded.
@@ -140,7 +140,7 @@ def _credibility(tree: QuasiTree, limits: Limits, node: int, values: Values) -> 
     return (stop * share + (1 - stop) * worst) / (stop + (1 - stop) * worst)
 
 
-def _exceeding(rows: int, marked: int, drawn: int, limit: int) -> float:
+def _chance_of_more(rows: int, marked: int, drawn: int, limit: int) -> float:
     """The chance that more than ``limit`` of ``marked`` rows are among ``drawn`` ones."""
     high = min(marked, drawn)
     low = max(limit + 1, drawn - (rows - marked))
