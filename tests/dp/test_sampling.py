@@ -131,6 +131,14 @@ def test_no_other_module_draws_noise() -> None:
         assert not forbidden.search(path.read_text(encoding="utf-8")), path.name
 
 
+@pytest.mark.parametrize("folder", ["protocol", "query", "release", "synthesize", "tabulate"])
+def test_what_promises_privacy_draws_no_noise_of_its_own(folder: str) -> None:
+    drawn = re.compile(r"\.(laplace|normal|standard_normal|geometric|gumbel|zipf)\(")
+    invents = SOURCE / "protocol" / "simulate.py"  # people of a simulation, who promise nothing
+    for path in {*(SOURCE / folder).rglob("*.py")} - {invents}:
+        assert not drawn.search(path.read_text(encoding="utf-8")), path.name
+
+
 def test_no_public_function_takes_a_seed_for_noise() -> None:
     import inspect
 
