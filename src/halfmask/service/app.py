@@ -167,33 +167,18 @@ def _add_table(app: FastAPI, runner: StepRunner, rules: RequestRules) -> None:
 
 
 def _add_steps(app: FastAPI, runner: StepRunner) -> None:
-    @app.post("/api/assess")
-    def assess(asked: requests.AssessRequest) -> Response:
-        return _accept(runner.begin("assess", asked))
+    for verb, step in requests.STEPS.items():
+        app.post(f"/api/{verb}")(_step_route(runner, verb, step.request))
 
-    @app.post("/api/anonymize")
-    def anonymize(asked: requests.AnonymizeRequest) -> Response:
-        return _accept(runner.begin("anonymize", asked))
 
-    @app.post("/api/mask")
-    def mask(asked: requests.MaskRequest) -> Response:
-        return _accept(runner.begin("mask", asked))
+def _step_route(
+    runner: StepRunner, verb: str, request: type[requests.PageRequest]
+) -> Callable[[requests.PageRequest], Response]:
+    def begin(asked: requests.PageRequest) -> Response:
+        return _accept(runner.begin(verb, asked))
 
-    @app.post("/api/frontier")
-    def frontier(asked: requests.FrontierRequest) -> Response:
-        return _accept(runner.begin("frontier", asked))
-
-    @app.post("/api/compare")
-    def compare(asked: requests.CompareRequest) -> Response:
-        return _accept(runner.begin("compare", asked))
-
-    @app.post("/api/query")
-    def query(asked: requests.QueryRequest) -> Response:
-        return _accept(runner.begin("query", asked))
-
-    @app.post("/api/synthesize")
-    def synthesize(asked: requests.SynthesizeRequest) -> Response:
-        return _accept(runner.begin("synthesize", asked))
+    begin.__annotations__["asked"] = request  # by which what is sent is checked
+    return begin
 
 
 def _add_budget(app: FastAPI, runner: StepRunner) -> None:

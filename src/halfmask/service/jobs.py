@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from halfmask.errors import BusyError, CancelledError, MissingError
 from halfmask.failure import failure
+from halfmask.service import requests
 from halfmask.service.verbs import describe_table, verb_document
 from halfmask.service.workspace import StepResult
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from halfmask.service import requests
     from halfmask.service.worker import Worker
     from halfmask.service.workspace import Population, Workspace
 
@@ -192,13 +192,9 @@ class StepRunner:
         def work() -> dict[str, Any]:
             self.space.drop(verb)
             given: dict[str, Any] = {"now": self.space.table_facts, "asked": asked}
-            if verb in ("assess", "anonymize", "frontier"):
-                people = self.space.population
-                given["population"] = None if people is None else people.path
-            if verb == "compare":
-                given["made"] = self.space.result("anonymize").folder
-            if verb in ("query", "synthesize"):
-                given["ledgers"] = self.space.ledgers
+            needs = requests.STEPS[verb].needs
+            if needs is not None:
+                given[needs] = self._find_needed(needs)
             folder = self.space.new_folder()
             with self.space.remove_unless_done(folder):
                 document: dict[str, Any] = self.worker.do(verb, job, folder=folder, **given)
@@ -206,6 +202,12 @@ class StepRunner:
             return document
 
         return self.jobs.start(job, work)
+
+    def _find_needed(self, needs: str) -> Any:
+        """What a step is given of the workspace beside the table."""
+        if needs == "population":
+            return None if self.space.population is None else self.space.population.path
+        return self.space.ledgers if needs == "ledgers" else self.space.result("anonymize").folder
 
     def _open(self, job: Job, into: Path, command: str, **given: Any) -> dict[str, Any]:
         with self.space.remove_unless_done(into):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -222,3 +223,28 @@ class FileRequest(PageRequest):
 
     file: str
     download: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A verb of the page that leaves a result.
+
+    Attributes:
+        request: what it is asked.
+        needs: what it is given of the workspace beside the table.
+    """
+
+    request: type[PageRequest]
+    needs: Literal["population", "made", "ledgers"] | None = None
+
+
+# Each is a function of its name in ``halfmask.service.verbs``.
+STEPS = {
+    "assess": Step(AssessRequest, "population"),
+    "anonymize": Step(AnonymizeRequest, "population"),
+    "mask": Step(MaskRequest),
+    "frontier": Step(FrontierRequest, "population"),
+    "compare": Step(CompareRequest, "made"),
+    "query": Step(QueryRequest, "ledgers"),
+    "synthesize": Step(SynthesizeRequest, "ledgers"),
+}
