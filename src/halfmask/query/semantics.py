@@ -321,7 +321,7 @@ def _repair(
         else:
             low = middle + 1
     target[order[:high]] = top
-    return _mend(groups, members, target, top)
+    return _raise_failing(groups, members, target, top)
 
 
 def _top_passes(
@@ -331,7 +331,7 @@ def _top_passes(
     return bool(groups.passes(top, inside, np.zeros(len(inside), dtype=np.int64), 1)[0])
 
 
-def _mend(
+def _raise_failing(
     groups: Groups, members: NDArray[np.int64], target: NDArray[np.int64], top: int
 ) -> NDArray[np.int64]:
     """Rows that lost too much by that go up as well."""

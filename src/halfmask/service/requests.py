@@ -226,7 +226,7 @@ class FileRequest(PageRequest):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PageStep:
     """A verb of the page that leaves a result.
 
     Attributes:
@@ -240,11 +240,11 @@ class Step:
 
 # Each is a function of its name in ``halfmask.service.verbs``.
 STEPS = {
-    "assess": Step(AssessRequest, "population"),
-    "anonymize": Step(AnonymizeRequest, "population"),
-    "mask": Step(MaskRequest),
-    "frontier": Step(FrontierRequest, "population"),
-    "compare": Step(CompareRequest, "made"),
-    "query": Step(QueryRequest, "ledgers"),
-    "synthesize": Step(SynthesizeRequest, "ledgers"),
+    "assess": PageStep(AssessRequest, "population"),
+    "anonymize": PageStep(AnonymizeRequest, "population"),
+    "mask": PageStep(MaskRequest),
+    "frontier": PageStep(FrontierRequest, "population"),
+    "compare": PageStep(CompareRequest, "made"),
+    "query": PageStep(QueryRequest, "ledgers"),
+    "synthesize": PageStep(SynthesizeRequest, "ledgers"),
 }

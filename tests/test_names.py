@@ -1,0 +1,31 @@
+"""Names of the code: no two things share one, and none is a household word that tells nothing."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+import halfmask as hm
+
+HOME = Path(hm.__file__).parent
+TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in HOME.rglob("*.py")}
+TELL_NOTHING = {"bench", "books", "desk", "drawn", "held", "kept", "mend", "standing", "told"}
+
+
+def test_no_two_classes_share_a_name():
+    classes = Counter(
+        one.name for tree in TREES.values() for one in tree.body if isinstance(one, ast.ClassDef)
+    )
+    assert [name for name, count in classes.items() if count > 1] == []
+
+
+def test_modules_classes_and_functions_say_what_they_are():
+    modules = {path.stem for path in TREES}
+    defined = {
+        one.name.strip("_").lower()
+        for tree in TREES.values()
+        for one in tree.body
+        if isinstance(one, ast.ClassDef | ast.FunctionDef)
+    }
+    assert (modules | defined) & TELL_NOTHING == set()
