@@ -20,7 +20,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from halfmask.models.statistics import histogram, pass_empty
+from halfmask.models.statistics import highest_demands, histogram, pass_empty
 from halfmask.models.verdict import (
     KernelDemand, Model, Option, Words, judge, number, register_model, sensitive_column,
     whole_number, word,
@@ -55,6 +55,29 @@ class PSensitive(Model):
         return judge(
             self, classes, self.passes(classes), required=self.p, achieved=int(values.min())
         )
+
+
+@register_model
+@dataclass(frozen=True, slots=True)
+class PersonalPairs(Model):
+    """Require twice as many people as each person asks for."""
+
+    family: ClassVar[str] = "personal pairs"
+    monotone: ClassVar[bool] = True
+    policy: ClassVar[tuple[str, ...]] = ("k",)
+    option: ClassVar[Option] = Option("personal-pairs", "Twice each person's own k.", "twice k")
+    words: ClassVar[Words] = Words("Twice what they asked for.", "Anybody.", "Much.", "at least")
+
+    @classmethod
+    def own(cls, table):
+        return [cls()]
+
+    def passes(self, classes):
+        return pass_empty(classes, classes.people >= 2 * highest_demands(classes, "k", 1))
+
+    def check(self, classes):
+        least = int(classes.people.min())
+        return judge(self, classes, self.passes(classes), required=2, achieved=least)
 '''
 
 SCRIPT = """
@@ -82,6 +105,9 @@ roles = ("people.csv", "--quasi", "age", "--sensitive", "disease")
 promise = ("--k", "2", "--p-sensitive", "disease=2:strict")
 release = hm.anonymize(people, hm.PSensitive(2, 2, "disease"), method="mondrian")
 release.report("release.html")
+Path("asking.csv").write_text("age,own\\n" + "".join(f"{30 + i},2\\n" for i in range(8)))
+Path("asking.toml").write_text('[policy]\\nk = "own"\\n[columns.age]\\nrole = "quasi"\\n')
+demanded = hm.anonymize(hm.read("asking.csv"), method="mondrian")
 reference = runpy.run_path(sys.argv[1])["table"]()
 print(json.dumps({
     "help": shell("anonymize", "--help"),
@@ -98,6 +124,7 @@ print(json.dumps({
     "report": Path("release.html").read_text(encoding="utf-8"),
     "document": release.to_dict(),
     "reference": reference,
+    "demanded": demanded.to_dict(),
 }))
 """
 
@@ -132,6 +159,12 @@ def test_the_verbs_keep_it(seen):
     assert seen["anonymize"]["models"][1] == {**stated, "mode": "strict"}
     assert seen["document"]["models"] == [{**stated, "mode": "plain"}]
     assert seen["document"]["verdicts"][0]["holds"]
+
+
+def test_a_demand_of_the_schema_file_is_kept_by_it(seen):
+    verdicts = {one["model"]: one["holds"] for one in seen["demanded"]["verdicts"]}
+    assert verdicts == {"personal k-anonymity": True, "personal pairs": True}
+    assert seen["demanded"]["classes"]["smallest"] >= 4  # everybody asks for two
 
 
 def test_a_frontier_tries_it_from_weak_to_strong(seen):
