@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import runpy
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from packages import install_package, run_beside
 
 import halfmask as hm
 from halfmask.assessment import measure
@@ -94,30 +92,19 @@ def test_a_declared_measure_of_an_assessment_is_seen_everywhere(people, declare,
 def test_a_measure_of_another_package_is_seen_by_command_line_and_reference(tmp_path):
     names = "case.table.schema.quasi"
     module = MODULE.format(verb="assess", names=names, section="use")
-    (tmp_path / "letters.py").write_text(module, encoding="utf-8")
-    facts = tmp_path / "letters-1.0.dist-info"
-    facts.mkdir()
-    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: letters\nVersion: 1.0\n")
-    (facts / "entry_points.txt").write_text("[halfmask.measures]\nletters = letters\n")
+    install_package(tmp_path, "letters", module, "halfmask.measures", "letters")
     (tmp_path / "people.csv").write_text("age,ill\n30,a\n30,b\n41,a\n41,b\n")
-    path = os.pathsep.join([str(tmp_path), str(ROOT / "src")])
-
-    def run(*arguments):
-        done = subprocess.run(  # noqa: S603
-            [sys.executable, *arguments],
-            capture_output=True,
-            check=False,
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": path},
-            text=True,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    told = run("-m", "halfmask", "assess", "people.csv", "--quasi", "age", "--json")
+    told = run_beside(
+        tmp_path, "-m", "halfmask", "assess", "people.csv", "--quasi", "age", "--json"
+    )
     assert json.loads(told)["letters"]["value"] == 3
     script = str(ROOT / "scripts" / "measure_reference.py")
-    page = run("-c", "import runpy, sys; print(runpy.run_path(sys.argv[1])['reference']())", script)
+    page = run_beside(
+        tmp_path,
+        "-c",
+        "import runpy, sys; print(runpy.run_path(sys.argv[1])['reference']())",
+        script,
+    )
     assert "| `letters` | How many letters have the names of the quasi-identifiers? |" in page
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from packages import install_package, run_beside
 
 from halfmask.masking.masks import secret_places
 from halfmask.masking.step import MaskStep, MaskWords, one_column, secret_place
@@ -85,17 +83,9 @@ print(json.dumps({
 def seen(tmp_path_factory):
     """What a process sees that finds a package with the mask."""
     home = tmp_path_factory.mktemp("elsewhere")
-    (home / "reverse_mask.py").write_text(MASK, encoding="utf-8")
-    facts = home / "reverse_mask-1.0.dist-info"
-    facts.mkdir()
-    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: reverse-mask\nVersion: 1.0\n")
-    (facts / "entry_points.txt").write_text("[halfmask.masks]\nr = reverse_mask:Reverse\n")
-    command = [sys.executable, "-c", SCRIPT, str(ROOT / "scripts" / "mask_reference.py")]
-    path = os.pathsep.join([str(home), str(ROOT / "src")])
-    found = {**os.environ, "PYTHONPATH": path}
-    done = subprocess.run(command, capture_output=True, check=False, cwd=home, env=found, text=True)  # noqa: S603
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    install_package(home, "reverse_mask", MASK, "halfmask.masks", "reverse_mask:Reverse")
+    told = run_beside(home, "-c", SCRIPT, str(ROOT / "scripts" / "mask_reference.py"))
+    return json.loads(told.splitlines()[-1])
 
 
 def test_python_applies_it(seen):

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from packages import install_package, run_beside
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -133,17 +131,9 @@ print(json.dumps({
 def seen(tmp_path_factory):
     """What a process sees that finds a package with the model."""
     home = tmp_path_factory.mktemp("elsewhere")
-    (home / "p_sensitive.py").write_text(MODEL, encoding="utf-8")
-    facts = home / "p_sensitive-1.0.dist-info"
-    facts.mkdir()
-    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: p-sensitive\nVersion: 1.0\n")
-    (facts / "entry_points.txt").write_text("[halfmask.models]\np = p_sensitive:PSensitive\n")
-    command = [sys.executable, "-c", SCRIPT, str(ROOT / "scripts" / "model_reference.py")]
-    path = os.pathsep.join([str(home), str(ROOT / "src")])
-    found = {**os.environ, "PYTHONPATH": path}
-    done = subprocess.run(command, capture_output=True, check=False, cwd=home, env=found, text=True)  # noqa: S603
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    install_package(home, "p_sensitive", MODEL, "halfmask.models", "p_sensitive:PSensitive")
+    told = run_beside(home, "-c", SCRIPT, str(ROOT / "scripts" / "model_reference.py"))
+    return json.loads(told.splitlines()[-1])
 
 
 def test_the_command_line_asks_for_it(seen):
