@@ -12,6 +12,7 @@ import pytest
 from effort import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from written_hierarchy import WrittenHierarchy
 
 from halfmask.anonymize import optimal
 from halfmask.anonymize.problem import RecodingProblem
@@ -22,7 +23,6 @@ from halfmask.models.likeness import BetaLikeness, DeltaDisclosure
 from halfmask.models.requirements import statistics
 from halfmask.models.t_closeness import TCloseness
 from halfmask.table.columns import Column
-from halfmask.table.hierarchy import from_levels
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 from halfmask.table.tuples import Tuples
@@ -30,25 +30,6 @@ from halfmask.table.tuples import Tuples
 spec = importlib.util.spec_from_file_location("brute", Path(__file__).with_name("brute.py"))
 brute = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(brute)
-
-
-class Given:
-    """A hierarchy written down value by value."""
-
-    def __init__(self, labels):
-        self.labels = labels
-
-    def build(self, column, values):
-        known = values.to_pylist()
-        depth = range(len(next(iter(self.labels.values()))))
-        rest = [v for v in self.labels if v not in known]
-        return from_levels(
-            [[self.labels[v][level] for v in known] for level in depth],
-            other_leaves=[[self.labels[v][level] for v in rest] for level in depth],
-        )
-
-    def to_dict(self):
-        return {}
 
 
 @st.composite
@@ -85,7 +66,7 @@ def tables(draw):
 
 def as_problem(rows, quasi, trees, models, metric, suppression, weights=None):
     arrow = pa.table({name: [row[name] for row in rows] for name in [*quasi, "s"]})
-    columns = {q: Column("quasi", hierarchy=Given(trees[q])) for q in quasi}
+    columns = {q: Column("quasi", hierarchy=WrittenHierarchy(trees[q])) for q in quasi}
     table = Table(arrow, Schema({**columns, "s": Column("sensitive")}))
     tuples, _ = statistics(Tuples.of(table), models)
     hierarchies_ = [table.hierarchy(q) for q in quasi]

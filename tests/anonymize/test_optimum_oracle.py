@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from effort import THOROUGH
+from written_hierarchy import WrittenHierarchy
 
 from halfmask.anonymize import optimal
 from halfmask.anonymize.problem import RecodingProblem
@@ -29,7 +30,6 @@ from halfmask.models.population import DeltaPresence, KMap
 from halfmask.models.requirements import prepare, statistics
 from halfmask.models.t_closeness import TCloseness
 from halfmask.table.columns import Column
-from halfmask.table.hierarchy import from_levels
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 from halfmask.table.tuples import Tuples
@@ -40,25 +40,6 @@ spec.loader.exec_module(brute)
 
 TABLES = 400 if THOROUGH else 65  # for each model, each with its own metric and suppression
 SHARES = (0.0, 0.1, 0.2, 0.35, 0.6, 1.0)
-
-
-class Written:
-    """A hierarchy written down value by value."""
-
-    def __init__(self, labels):
-        self.labels = labels
-
-    def build(self, column, values):
-        known = values.to_pylist()
-        depth = range(len(next(iter(self.labels.values()))))
-        rest = [v for v in self.labels if v not in known]
-        return from_levels(
-            [[self.labels[v][level] for v in known] for level in depth],
-            other_leaves=[[self.labels[v][level] for v in rest] for level in depth],
-        )
-
-    def to_dict(self):
-        return {}
 
 
 def random_tree(rng):
@@ -179,7 +160,7 @@ CASES = {
 
 def problem_of(rows, quasi, trees, models, metric, suppression):
     arrow = pa.table({name: [row[name] for row in rows] for name in [*quasi, "s", "who", "k_i"]})
-    columns = {q: Column("quasi", hierarchy=Written(trees[q])) for q in quasi}
+    columns = {q: Column("quasi", hierarchy=WrittenHierarchy(trees[q])) for q in quasi}
     columns["s"] = Column("sensitive")
     schema = Schema(columns, person="who", policy={"k": "k_i"})
     table = prepare(Table(arrow, schema), models)
@@ -244,7 +225,7 @@ def test_among_a_population_the_optimum_is_the_best_of_all_combinations(case):
         everybody = [row | {"who": str(i)} for i, row in enumerate([*rows, *others])]
         rows = everybody[: len(rows)]
         arrow = pa.table({name: [row[name] for row in everybody] for name in quasi})
-        columns = {q: Column("quasi", hierarchy=Written(trees[q])) for q in quasi}
+        columns = {q: Column("quasi", hierarchy=WrittenHierarchy(trees[q])) for q in quasi}
         population = Table(arrow, Schema(columns))
         if case == "k-map":
             model = KMap(4, population)
