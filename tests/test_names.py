@@ -1,4 +1,4 @@
-"""Names of the code: no two things share one, and none is a household word that tells nothing."""
+"""Names of the code: no two things share one, none tells nothing, few take many arguments."""
 
 from __future__ import annotations
 
@@ -29,3 +29,14 @@ def test_modules_classes_and_functions_say_what_they_are():
         if isinstance(one, ast.ClassDef | ast.FunctionDef)
     }
     assert (modules | defined) & TELL_NOTHING == set()
+
+
+def test_only_what_users_call_takes_more_than_eight_arguments():
+    long = {
+        one.name
+        for tree in TREES.values()
+        for one in ast.walk(tree)
+        if isinstance(one, ast.FunctionDef)
+        and len([*one.args.posonlyargs, *one.args.args, *one.args.kwonlyargs]) > 8
+    }
+    assert {name for name in long - {*hm.__all__} if not name.endswith("_command")} == set()
