@@ -57,6 +57,24 @@ def test_postgres_gives_the_release_of_memory(visits: hm.Table, postgres: str) -
     assert kept
 
 
+@pytest.mark.usefixtures("in_place")
+def test_the_order_of_written_rows_tells_nothing(postgres: str) -> None:
+    """It is the same whoever was inserted first, and rows that are alike stand together."""
+    rows = people(200).rename_columns([{"pay": "hm_row"}.get(n, n) for n in people(1).column_names])
+    columns = {{"pay": "hm_row"}.get(n, n): c for n, c in SCHEMA["columns"].items()}
+    told = []
+    for given in (rows, rows.take(list(range(199, -1, -1)))):
+        load(postgres, "turned", given)
+        table = hm.read(postgres, {**SCHEMA, "columns": columns}, table="turned")
+        with hm.anonymize(table, *MODELS, method="optimal", suppression=0.1) as release:
+            told.append([tuple(row.values()) for row in release.to_arrow().to_pylist()])
+    with psycopg.connect(postgres) as connection:
+        connection.execute("DROP TABLE turned")
+    assert told[0] == told[1]
+    starts = [row for i, row in enumerate(told[0]) if not i or told[0][i - 1] != row]
+    assert len(starts) == len(set(starts)) > 1
+
+
 def test_rows_in_memory_go_to_a_database(postgres: str) -> None:
     release = hm.anonymize(hm.read(people(), SCHEMA), *MODELS, method="optimal", suppression=0.05)
     release.write(postgres, table="from_memory")

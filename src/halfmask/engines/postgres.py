@@ -244,7 +244,7 @@ class Postgres(SqlEngine):
             raise engine_refusal("postgres") from None
 
     def write_rows(self, name: str, labeling: Labeling, table: str, folder: Path) -> None:  # noqa: ARG002
-        """Write the rows with their labels as a temporary table, in the order of their columns.
+        """Write the rows with their labels as a temporary table, rows that are alike together.
 
         Raises:
             EngineError: they cannot be written.
@@ -254,7 +254,7 @@ class Postgres(SqlEngine):
         self._staged = name
         names = ", ".join(f"g.{quote(one)}" for one in labeling.published)
         rows = labeling.rows(table)
-        query = f"{rows} ORDER BY {labeling.places}"
+        query = self._in_order(rows, labeling)
         if labeling.repeated:
             query = (
                 f"SELECT {names} FROM ({labeling.groups(rows)}) g "
@@ -267,6 +267,21 @@ class Postgres(SqlEngine):
                 f"PostgreSQL could not write the rows ({type(error).__name__}): check the room on "
                 "its disk and the right to make temporary tables. Nothing was released."
             ) from None
+
+    def _in_order(self, rows: str, labeling: Labeling) -> str:
+        """The rows of a query in an order that their published columns alone decide.
+
+        A table of a database has no order of its own, so that it may be the cheapest: by one number
+        made of all columns, as a sort by many texts takes three times as long.
+        """
+        row = labeling.unused("hm_row")
+        number = f"HASH_RECORD_EXTENDED({row}, 0), " if self._hashes_rows else ""
+        return f"SELECT {row}.* FROM ({rows}) {row} ORDER BY {number}{labeling.places}"
+
+    @property
+    def _hashes_rows(self) -> bool:
+        """Whether the server makes one number of a row, which it does since version 14."""
+        return bool(self._connection.info.server_version >= 140_000)
 
     def stream(self, rows: int) -> pa.RecordBatchReader:
         """The staged rows, so many at a time."""
