@@ -21,7 +21,7 @@ from halfmask.engines.request import quote, unused_name
 from halfmask.errors import InputError, SchemaError
 from halfmask.table.columns import require_known
 from halfmask.table.demands import narrow_schema, sources, with_policies, without_policies
-from halfmask.table.files.rows import normalize
+from halfmask.table.files.rows import normalize, require_flat
 from halfmask.table.policies import read_policies
 from halfmask.table.read import bind_schema, infer_types
 from halfmask.table.tuples import Tuples, all_ones, contiguous
@@ -69,7 +69,8 @@ def count_tuples(
 
     names = list(dict.fromkeys(columns(declared)))
     with stored.open() as (running, name):
-        there = list(stored.columns())
+        kinds = stored.columns()
+        there = list(kinds)
         held = set(there) - {*names, *declared.private}
         names += [one for one in dict.fromkeys(optional) if one in held]
         if not names:
@@ -80,6 +81,8 @@ def count_tuples(
         used = counted_schema(declared, names)
         if used.policy_file is not None:  # the demands stand in a file of their own
             names = [one for one in names if one not in used.policy_names or one in there]
+        # Else texts that are equal without being the same would be one, and count for more.
+        require_flat(pa.schema([(one, kinds[one]) for one in names if one in kinds]))
         sums = [] if weights is None else _weight_sums(stored, declared, (running, name), weights)
         tuples, counts = group_tuples(running, name, names, most=most, more=sums)
     if weights is None:

@@ -48,9 +48,16 @@ def normalize(table: pa.Table, missing: Sequence[str]) -> pa.Table:
     return pa.table(columns, names=table.column_names)
 
 
+_OWN = "an interval, or a type or collation of the database's own"
+
+
 def require_flat(schema: pa.Schema) -> None:
     """Refuse columns whose type can not be grouped and written."""
-    faults = [f"column '{field.name}' ({field.type})" for field in schema if not _flat(field.type)]
+    faults = [
+        f"column '{field.name}' ({_OWN if pa.types.is_interval(field.type) else field.type})"
+        for field in schema
+        if not _flat(field.type)
+    ]
     if faults:
         raise InputError(
             f"Columns of these types cannot be used: {', '.join(faults)}. Cast them to text or"
