@@ -36,7 +36,7 @@ KINDS: dict[str, tuple[pa.DataType, str, list[Any]]] = {
     "moment": (
         pa.timestamp("us"),
         "timestamp",
-        [datetime(2024, 3, 31, 2, 30), datetime(2024, 3, 31, 2, 30, 0, 1), datetime(1900, 1, 1)],  # noqa: DTZ001
+        [datetime(2024, 3, 31, 2, 30), datetime(2024, 3, 31, 2, 30, 0, 1), datetime(1900, 1, 1)],
     ),
     "zoned": (
         pa.timestamp("us", tz="Europe/Berlin"),
@@ -51,7 +51,7 @@ NAMES = ("v", "w", "ill", "more")
 
 def invent(seed: int) -> tuple[pa.Table, list[str]]:
     """Rows of four columns of random kinds, and which kinds these are."""
-    drawn = random.Random(seed)  # noqa: S311
+    drawn = random.Random(seed)
     kinds = drawn.sample(list(KINDS), len(NAMES))
     columns = {}
     for name, kind in zip(NAMES, kinds, strict=True):
@@ -73,7 +73,13 @@ def cells(rows: pa.Table) -> list[tuple[Any, ...]]:
 
 
 @pytest.fixture(
-    params=["memory", "file", "database", "postgres", pytest.param("spark", marks=pytest.mark.spark)]
+    params=[
+        "memory",
+        "file",
+        "database",
+        "postgres",
+        pytest.param("spark", marks=pytest.mark.spark),
+    ]
 )
 def put(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., hm.Table]:
     """Puts rows with their kinds somewhere, and reads them there."""
@@ -168,9 +174,8 @@ def test_names_of_a_database_stay_texts(tmp_path: Path) -> None:
     pq.write_table(pa.table({"v": drawn, "w": keys}), tmp_path / "rows.parquet")
     with duckdb.connect(str(tmp_path / "own.duckdb")) as connection:
         connection.execute("CREATE TYPE kinds AS ENUM ('b', 'B', 'a')")
-        connection.execute(
-            f"CREATE TABLE own AS SELECT v::kinds AS v, w::UUID AS w FROM '{tmp_path}/rows.parquet'"
-        )
+        connection.execute("CREATE TABLE own (v kinds, w UUID)")
+        connection.execute(f"INSERT INTO own FROM '{tmp_path}/rows.parquet'")
     table = hm.read(tmp_path / "own.duckdb", {"v": "quasi", "w": "other"}, table="own")
     with hm.anonymize(table, hm.KAnonymity(5), method="optimal") as release:
         release.write(tmp_path / "out.parquet")

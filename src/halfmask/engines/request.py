@@ -8,6 +8,7 @@ What an engine complains of, without what it quotes and without what it stumbled
 
 from __future__ import annotations
 
+import glob
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -291,6 +292,11 @@ def kind_of(data_type: pa.DataType) -> ValueKind:
         ("temporal", pa.types.is_temporal(data_type)),
     )
     return next((kind for kind, found in tests if found), "other")
+
+
+def file_literal(place: object) -> str:
+    """A file's name as a text of DuckDB's SQL, in which marks of patterns stand for themselves."""
+    return "'" + glob.escape(str(place)).replace("'", "''") + "'"
 
 
 def engine_refusal(engine: str) -> EngineError:

@@ -107,7 +107,7 @@ def list_pieces(place: str) -> tuple[str, list[str]]:
         InputError: there are none, or some are of another kind than the others.
     """
     path = file_named(place)
-    pattern = str(path / "**" / "*") if path.is_dir() else str(path)
+    pattern = str(Path(glob.escape(str(path)), "**", "*")) if path.is_dir() else str(path)
     found = sorted(one for one in glob.glob(pattern, recursive=True) if _holds_rows(one, path))
     what = f"The folder {path.name!r}" if path.is_dir() else f"The pattern {path.name!r}"
     if not found:
@@ -137,6 +137,7 @@ def _kind(path: Path) -> str:
     return file_kind(path) if ending is None else _ENDINGS[ending]
 
 
-def partition_columns(files: list[str]) -> bool:
-    """Whether folders on the way to the files name columns, as ``year=2024``."""
-    return any("=" in part for one in files for part in Path(one).parent.parts)
+def partition_columns(files: list[str]) -> list[str]:
+    """The columns that folders on the way to the files name, as ``year=2024``."""
+    parts = (part for one in files for part in Path(one).parent.parts)
+    return list(dict.fromkeys(part.partition("=")[0] for part in parts if "=" in part))

@@ -9,7 +9,9 @@ which need no Python.
 
 from __future__ import annotations
 
+import glob
 import os
+import re
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,11 +19,13 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from halfmask.engines.request import MARK, RowOrigin, bare_type, engine_refusal, unread_type
+from halfmask.engines.sources import is_pieces, list_pieces, partition_columns
 from halfmask.engines.sql import SqlEngine
 from halfmask.engines.stored import Storage
 from halfmask.errors import EngineError, EngineUnavailableError, HalfmaskError, InputError
 from halfmask.table.files.rows import incoming_types, normalize
 from halfmask.table.read import bind_schema
+from halfmask.table.values import is_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -80,11 +84,10 @@ class Spark(SqlEngine):
 
     def run(self, query: Expr) -> pa.Table:
         """Run one query."""
-        from pyspark.errors import PySparkException
-
+        text = self.sql(query)
         try:
-            return self._session.sql(self.sql(query)).toArrow()
-        except PySparkException:
+            return self._session.sql(text).toArrow()
+        except Exception:  # noqa: BLE001 - Spark's errors are many, also Java's, and quote cells
             raise engine_refusal("spark") from None
 
     def sql(self, query: Expr) -> str:
@@ -160,13 +163,12 @@ class Spark(SqlEngine):
 
     def keep(self, name: str, query: Expr) -> int:
         """Keep what a query gives as blocks of the executors; how many rows it gave."""
-        from pyspark.errors import PySparkException
-
+        text = self.sql(query)
         try:
-            frame = self._written(self._session.sql(self.sql(query)))
+            frame = self._written(self._session.sql(text))
             self.show(name, frame)
             return int(frame.count())
-        except PySparkException:
+        except Exception:  # noqa: BLE001
             raise engine_refusal("spark") from None
 
     def forget(self, name: str) -> None:
@@ -278,13 +280,11 @@ class Spark(SqlEngine):
 
     def fingerprint(self, table: str) -> str:
         """A text that changes where the table's rows change."""
-        from pyspark.errors import PySparkException
-
         quoted = _quote(self._views.get(table, table))
         total = "SUM(CAST(XXHASH64(*) AS DECIMAL(38, 0)))"
         try:
             row = self._session.sql(f"SELECT COUNT(*) AS n, {total} AS t FROM {quoted}").first()  # noqa: S608
-        except PySparkException:
+        except Exception:  # noqa: BLE001
             raise engine_refusal("spark") from None
         return f"spark:{row['n']}-{row['t']}"
 
@@ -388,19 +388,65 @@ def find_frame(source: Any, table: str | None) -> Any:
     session = Spark(None if isinstance(source, str) else source)._session  # noqa: SLF001
     name = table if table is not None else source
     try:
-        if table is None and _are_files(source):
-            # A server has another working folder.
-            place = source if "://" in source else str(Path(source).expanduser().absolute())
-            frame = session.read.parquet(place)
-        else:
-            frame = session.table(name)
+        frame = session.table(name) if table is not None or not _are_files(source) else None
+        frame = _read_files(session, source) if frame is None else frame
         frame.schema  # noqa: B018 - Spark Connect looks for it only when it is asked
+    except InputError:
+        raise
     except Exception as error:  # noqa: BLE001
+        if "MERGE_SCHEMA" in str(error):
+            raise InputError(
+                "The Parquet files hold columns of one name with several types: write them with "
+                "one type, or name files that agree."
+            ) from None
         raise InputError(
             f"Spark has no table or Parquet files called {name!r} ({type(error).__name__}): check "
             "the name, and that Spark can reach them."
         ) from None
     return frame
+
+
+def _read_files(session: Any, source: str) -> Any:
+    """The frame of Parquet files: the files, folders and columns that every engine sees.
+
+    Left to itself, Spark takes marks in names of files for patterns, finds no columns in the names
+    of folders where a pattern or one folder of several is given, and makes numbers of theirs (007).
+    """
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    if "://" in source:
+        return session.read.parquet(source)
+    # A server has another working folder.
+    place = str(Path(source).expanduser().absolute())
+    if Path(place).is_file():
+        return session.read.parquet(_literal(place))
+    here = Path(place).exists() or any(glob.iglob(place, recursive=True))
+    if not (here and is_pieces(place)):
+        return session.read.parquet(place)  # perhaps the server has it
+    kind, files = list_pieces(place)
+    if kind != "parquet":
+        raise InputError(
+            f"{Path(place).name!r} names {kind} files, and Spark is given Parquet files alone."
+        )
+    reader, named = session.read.option("mergeSchema", "true"), partition_columns(files)
+    if named:
+        parts = Path(files[0]).parts
+        first = next(i for i, part in enumerate(parts) if "=" in part)
+        reader = reader.option("basePath", str(Path(*parts[:first])))
+    frame = reader.parquet(*map(_literal, files))
+    kinds = Storage(place).columns() if named else {}
+    texts = {name for name in named if name in kinds and is_text(kinds[name])}
+    if all(isinstance(f.dataType, StringType) for f in frame.schema if f.name in texts):
+        return frame
+    fields = [
+        StructField(f.name, StringType()) if f.name in texts else f for f in frame.schema.fields
+    ]
+    return reader.schema(StructType(fields)).parquet(*map(_literal, files))
+
+
+def _literal(place: str) -> str:
+    """A file's name in which no mark is one of a pattern."""
+    return re.sub(r"([{}\[\]*?\\])", r"\\\1", place)
 
 
 _PATIENCE = 15  # seconds in which a server must answer; Spark would try for ten minutes

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from halfmask.engines.request import ATTACHED, memory_bytes, quote
+from halfmask.engines.request import ATTACHED, file_literal, memory_bytes, quote
 from halfmask.engines.sources import (
     is_address,
     is_database,
@@ -245,12 +245,14 @@ def _show(
     """Make the rows of a file known under one name; ``apart``: all but their first column."""
     import duckdb
 
-    path = _literal(source)
+    path = _literal(source) if is_database(source) else file_literal(source)
     more: tuple[str, ...] = ()
     if is_pieces(source):
         kind, files = list_pieces(source)
-        path = f"[{', '.join(map(_literal, files))}]"
-        more = ("hive_partitioning = true",) if partition_columns(files) else ()
+        path = f"[{', '.join(map(file_literal, files))}]"
+        # By their names: else the types of the first file are forced on all others.
+        more = ("union_by_name = true",) if len(files) > 1 else ()
+        more += ("hive_partitioning = true",) if partition_columns(files) else ()
     elif not is_database(source):
         kind = file_kind(Path(source))
     if is_database(source):

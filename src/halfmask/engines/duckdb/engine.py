@@ -22,6 +22,7 @@ from halfmask.engines.request import (
     any_digits,
     bare_type,
     engine_refusal,
+    file_literal,
     memory_bytes,
     quote,
 )
@@ -207,9 +208,8 @@ class DuckDB(SqlEngine):
                 query = f"{rows} ORDER BY {labeling.places}"
             with self._sparing():
                 self._connection.execute(f"COPY ({query}) TO '{place}' (FORMAT parquet)")
-            self._connection.execute(
-                f"CREATE TEMPORARY VIEW {name} AS SELECT * FROM read_parquet('{place}')"  # noqa: S608
-            )
+            origin = f"read_parquet({file_literal(self._staged)})"
+            self._connection.execute(f"CREATE TEMPORARY VIEW {name} AS SELECT * FROM {origin}")  # noqa: S608
         except duckdb.Error as error:
             raise EngineError(
                 f"DuckDB could not write the rows ({type(error).__name__}): check the room on the "
