@@ -8,7 +8,9 @@ from pathlib import Path
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "engines.md"
 TITLE = "## What each verb does where\n"
 INTRO = """
-This table is written by `scripts/engine_reference.py`.
+This table is written by `scripts/engine_reference.py`. `tests/elsewhere/test_every_verb.py` asks
+each line of every engine, by one of its verbs at least: the figures and rows of memory, and no row
+collected where it says in place.
 
 | verb | DuckDB: files, folders, databases | PostgreSQL | Spark |
 |---|---|---|---|
