@@ -100,3 +100,30 @@ def test_a_view_that_changes_is_seen_as_it_was(
     with psycopg.connect(postgres, autocommit=True) as connection:
         connection.execute("DROP VIEW lately")
         connection.execute("DROP TABLE visits")
+
+
+@pytest.mark.parametrize(
+    "engine", ["duckdb", "postgres", pytest.param("spark", marks=pytest.mark.spark)]
+)
+def test_more_rows_than_the_limit_are_not_read(
+    tmp_path: Path, request: pytest.FixtureRequest, engine: str
+) -> None:
+    """Where rows are needed one by one, the limit holds whoever has them."""
+    given: dict[str, Any] = {"memory_limit": "20MB"}
+    place: Any = tmp_path / "people.parquet"
+    if engine == "postgres":
+        place, given["table"] = request.getfixturevalue("postgres"), "limited"
+        load(place, "limited", people())
+    elif engine == "spark":
+        place = request.getfixturevalue("spark").createDataFrame(people())
+    else:
+        stored(tmp_path, people())
+    table = hm.read(place, PLAIN, **given)
+    vars(table.stored)["_count"] = 10**6
+    for ask in (
+        lambda: hm.anonymize(table, hm.KAnonymity(3), method="local", labels="sets"),
+        lambda: hm.anonymize(table, hm.KMap(3, hm.read(people(), PLAIN)), method="optimal"),
+        lambda: hm.describe(table, hierarchies="auto"),
+    ):
+        with pytest.raises(hm.errors.InputError, match="more than memory_limit = '20MB'"):
+            ask()

@@ -58,7 +58,8 @@ def read(
             table of this name, in the session that there is or that ``SPARK_REMOTE`` names;
             ``"memory"`` reads it whatever its size.
         table: which table of a database or SQLite file, or sheet of a workbook.
-        memory_limit: how much memory DuckDB may take, such as ``"500MB"``; ``None``: 1 GB.
+        memory_limit: how much memory DuckDB may take, such as ``"500MB"``; ``None``: 1 GB. Of every
+            engine, how much may come into memory where rows are needed one by one; ``None``: all.
         delimiter: what stands between the fields of a text file; ``None``: detected.
         encoding: the character encoding of a text file; ``None``: detected.
         decimal: the decimal mark of a text file, ``","`` or ``"."``; ``None``: found per column.
@@ -81,13 +82,13 @@ def read(
     if place is not None and engine == "spark":
         if is_address(place):
             raise ParameterError("engine", "spark", "nothing: a database counts its own rows")
-        return _stay_in_spark(place, schema, table, missing)
+        return _stay_in_spark(place, schema, table, memory_limit, missing)
     if place is not None and stays_stored(place, engine, memory_limit):
         written = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
         found = _stay_stored(place, schema, table, memory_limit, missing, written)
         return found.collect() if engine == "memory" else found
     if is_spark(source) and engine in (None, "spark", "memory"):
-        found = _stay_in_spark(source, schema, table, missing)
+        found = _stay_in_spark(source, schema, table, memory_limit, missing)
         return found.collect() if engine == "memory" else found
     if place is None and engine not in (None, "memory"):
         raise ParameterError("engine", engine, "nothing: these rows are in memory already")
@@ -141,9 +142,13 @@ def _stay_stored(
 
 
 def _stay_in_spark(
-    source: Any, schema: object, table: str | None, missing: Sequence[str] | None
+    source: Any,
+    schema: object,
+    table: str | None,
+    memory_limit: str | None,
+    missing: Sequence[str] | None,
 ) -> Table:
-    """A table whose rows Spark keeps and counts."""
+    """A table whose rows Spark keeps and counts; the limit is that of what comes over."""
     from halfmask.engines.spark import SparkRows, find_frame
 
     declared = declared_schema(source if isinstance(source, str) else None, schema)
@@ -151,7 +156,8 @@ def _stay_in_spark(
         declared = replace(declared, missing=tuple(missing))
     frame = find_frame(source, table)
     place = _place_of(source, table) if isinstance(source, str) else None
-    return _require_columns(Table(SparkRows("", table, frame=frame), declared, place=place))
+    rows = SparkRows("", table, memory_limit, frame=frame)
+    return _require_columns(Table(rows, declared, place=place))
 
 
 def stays_stored(place: str, engine: str | None = None, memory_limit: str | None = None) -> bool:

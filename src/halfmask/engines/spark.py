@@ -355,8 +355,9 @@ class SparkRows(Storage):
         """All rows in memory, by SQL alone: workers need no Python for it.
 
         Raises:
-            InputError: Spark cannot give the rows.
+            InputError: Spark cannot give the rows, or they would take more than the memory limit.
         """
+        self.require_whole_room()
         try:
             arrow = self.frame.toArrow()
         except Exception as error:  # noqa: BLE001 - Spark raises its own, which quote cells

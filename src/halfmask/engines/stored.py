@@ -199,7 +199,7 @@ class Storage:
         Raises:
             InputError: they would take more than the memory limit.
         """
-        self.require_room(sum(_TEXT if is_text(kind) else 8 for kind in self.columns().values()))
+        self.require_whole_room()
         if not is_address(self.place) and not is_pieces(self.place):
             return read_rows(self.place, schema, delimiter=self.delimiter, encoding=self.encoding)
         from sqlglot import exp
@@ -215,6 +215,12 @@ class Storage:
             return bind_schema(infer_types(normalize(arrow, texts), known), known, "csv")
         rows = normalize(arrow, schema.missing or ())
         return bind_schema(rows, schema, "arrow", incoming_types(arrow))
+
+    def require_whole_room(self) -> None:
+        """Refuse to hold all rows where they would take more than the memory limit."""
+        if self.memory_limit is not None:
+            kinds = self.columns().values()
+            self.require_room(sum(_TEXT if is_text(kind) else 8 for kind in kinds))
 
     def require_room(self, width: int) -> None:
         """Refuse rows of so many bytes where a memory limit was given, before any is read."""
