@@ -130,7 +130,7 @@ from halfmask.engines import staging
 from halfmask.engines import postgres
 from halfmask.release import record, stored_entries
 from halfmask.release.doors import stored_rows
-from places import MODELS, SCHEMA
+from places import MODELS, SCHEMA, people
 
 def reach(point):
     if point == sys.argv[2]:
@@ -139,26 +139,34 @@ def reach(point):
 for module in (staging, postgres, record, stored_rows, stored_entries):
     module.reach = reach
 table = hm.read(sys.argv[1] + "/people.parquet", SCHEMA, engine="duckdb", memory_limit="200MB")
-release = hm.anonymize(table, *MODELS, method="optimal", suppression=0.05)
-release.write(sys.argv[1] + "/" + sys.argv[3])
+levels = hm.Recoding.of(hm.read(people(), SCHEMA), [{"age": 3, "sex": 0, "zip": 2}])
+verbs = {
+    "anonymize": lambda: hm.anonymize(table, *MODELS, method="optimal", suppression=0.05),
+    "mask": lambda: hm.mask(table, "round age base=5", demands="ignore"),
+    "recode": lambda: levels.apply(table, *MODELS, suppression=0.5),
+    "risks": lambda: hm.row_risks(table),
+}
+verbs[sys.argv[4]]().write(sys.argv[1] + "/" + sys.argv[3])
 print("whole")
 """
 
 
 @pytest.mark.parametrize(
-    ("point", "target"),
-    [("written aside", "out.parquet"), ("before publishing", "out/"),
-     *([("before publishing", "out.parquet")] if THOROUGH else [])],
+    ("verb", "point", "target"),
+    [("anonymize", "written aside", "out.parquet"), ("anonymize", "before publishing", "out/"),
+     ("mask", "before publishing", "out.parquet"), ("recode", "written aside", "out.csv"),
+     ("risks", "written aside", "out.csv"),
+     *([("anonymize", "before publishing", "out.parquet")] if THOROUGH else [])],
 )  # fmt: skip
 def test_a_killed_process_leaves_nothing_that_looks_like_a_release(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str, target: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str, point: str, target: str
 ) -> None:
     stored(tmp_path, people())
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     tools = f"{sys.path[0]}:" + ":".join(p for p in sys.path if p.endswith("tools"))
     done = subprocess.run(  # noqa: S603 - our own program
-        [sys.executable, "-c", _KILLED, str(tmp_path), point, target],
+        [sys.executable, "-c", _KILLED, str(tmp_path), point, target, verb],
         capture_output=True,
         check=False,
         env={
