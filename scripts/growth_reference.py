@@ -82,11 +82,11 @@ def plot(lines: list[dict[str, Any]]) -> str:
             f'<text x="{LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{10**power:g} s</text>',
         ]
     parts += [
-        f'<text x="{x(size):.1f}" y="{HEIGHT - 30}" text-anchor="middle">{size:,}</text>'
+        f'<text x="{x(size):.1f}" y="{HEIGHT - 30}" text-anchor="middle">{size / 1e6:g}</text>'
         for size in rows
     ]
     parts.append(
-        f'<text x="{LEFT}" y="{HEIGHT - 8}">rows (processor seconds, DuckDB in 4 GB)</text>'
+        f'<text x="{LEFT}" y="{HEIGHT - 8}">million rows (processor seconds, DuckDB in 4 GB)</text>'
     )
     for place, (name, curve) in enumerate(CURVES.items()):
         color, level = COLORS[place], TOP + 14 + 18 * place
