@@ -118,6 +118,9 @@ def test_more_rows_than_the_limit_are_not_read(
         place = request.getfixturevalue("spark").createDataFrame(people())
     else:
         stored(tmp_path, people())
+    for wrong in ("lots", *(["80%"] if engine != "duckdb" else [])):
+        with pytest.raises(hm.errors.ParameterError, match="a size such as 500MB"):
+            hm.read(place, PLAIN, **given | {"memory_limit": wrong})
     table = hm.read(place, PLAIN, **given)
     vars(table.stored)["_count"] = 10**6
     for ask in (

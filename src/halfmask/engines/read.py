@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from halfmask.engines.sources import is_address, is_pieces, is_spark
+from halfmask.engines.request import memory_bytes
+from halfmask.engines.sources import is_address, is_database, is_pieces, is_spark
 from halfmask.engines.stored import Storage, require_table_name
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.table.columns import ROW_NAMES
@@ -78,6 +79,7 @@ def read(
         Table(2 rows; age: quasi)
     """
     require_mark(decimal)
+    _require_limit(memory_limit, source, engine)
     place = os.fspath(source) if isinstance(source, str | os.PathLike) else None
     if place is not None and engine == "spark":
         if is_address(place):
@@ -102,6 +104,16 @@ def read(
         table=table,
     )
     return read if place is None else replace(read, place=_place_of(place, table))
+
+
+def _require_limit(limit: str | None, source: object, engine: str | None) -> None:
+    """Refuse a limit that is no size: else it would bind nothing where rows come into memory."""
+    if limit is None or memory_bytes(limit) is not None:
+        return
+    elsewhere = engine == "spark" or is_spark(source)
+    server = isinstance(source, str) and is_address(source) and not is_database(source)
+    if elsewhere or server or not limit.strip().endswith("%"):  # DuckDB knows shares
+        raise ParameterError("memory_limit", limit, "a size such as 500MB or 4GB")
 
 
 def _place_of(place: str, table: str | None) -> tuple[str, str | None]:
