@@ -172,10 +172,14 @@ ROLES = {
         "Gewerkschaft", "syndicat", "ethnicity", "etnia", "RIDRETH3", "Vorstrafen", "condamnations",
         "Jahreseinkommen", "salaire_net", "reddito", "inkomen", "HIV", "antecedentes_penales",
         "origine", "Herkunft", "blood_type", "Blutgruppe", "Rauchen", "fume", "exam_score",
+        "Blutzucker", "HbA1c", "serBilir", "ascites", "LBXGH", "BPXSY1", "eGFR", "PH010", "DRG",
+        "cause_of_death", "consommation_alcool", "tabagisme", "tabaquismo", "iscrizione_sindacato",
+        "PY010G", "hy020", "dividends", "capital-gain", "Sozialhilfe", "pensione", "prestations",
+        "uitkering", "Arbeitslosengeld", "asylum", "refugee_status", "gender_identity", "STI_test",
     ],
     "quasi": [
         "phone_known", "email_bill", "mobile", "Geschlecht", "partner", "accreditation", "score",
-        "amount",
+        "amount", "Beruf", "commune", "estado_civil", "woonplaats", "date_of_birth",
     ],
 }  # fmt: skip
 
@@ -203,6 +207,34 @@ def test_identifiers_are_told_by_their_values_and_amounts_are_none() -> None:
         "contact", "line", "number", "file",
     ]  # fmt: skip
     assert {roles[name] for name in ("spent", "born", "plz")} == {"quasi"}
+
+
+NUMBERED = {
+    "person": ["participant_no", "NHS_number", "PatNr", "Versichertennr", "numéro_patient"],
+    "household": ["household_number", "no_menage", "huishoudnr"],
+    None: ["number_of_patients", "Anzahl_Personen"],
+}
+
+
+@pytest.mark.parametrize("what", NUMBERED)
+def test_numbers_that_several_rows_share_say_whose_they_are(what: str | None) -> None:
+    """Else k counts rows, and the number itself leaves."""
+    for name in NUMBERED[what]:
+        rows = {name: np.repeat(np.arange(100) + 5000, 3), "age": np.arange(300) % 80}
+        found = hm.describe(pa.table(rows))
+        table = found.to_schema()
+        assert (table.person, table.household) == (
+            name if what == "person" else None,
+            name if what == "household" else None,
+        )
+        assert (found.columns[0].role == "identifier") is (what is not None)
+
+
+def test_numbers_of_cases_are_identifiers_and_few_rooms_no_household() -> None:
+    rows = {"Fallnummer": np.repeat(np.arange(100) + 5000, 3), "age": np.arange(300) % 80}
+    assert hm.describe(pa.table(rows)).columns[0].role == "identifier"
+    rows = {"household_number": np.arange(100) % 6 + 1, "age": np.arange(100) % 80}
+    assert hm.describe(pa.table(rows)).to_schema().household is None
 
 
 def test_amounts_of_money_are_sensitive_and_row_numbers_do_not_leave() -> None:

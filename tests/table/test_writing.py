@@ -179,6 +179,9 @@ ANSWERS = {
     "another scale": ([1, 2, 3, 4, 5, 6, 7, 8, 9], None),
     "siblings": ([0, 1, 2, 3, 4, 5, 8], None),
     "one answer": ([1, 7, 9], None),
+    "yes, no, refused, unknown by two digits": ([1, 2, 77, 99], ["77", "99"]),
+    "no, yes, unknown by three digits": ([0, 1, 999], ["999"]),
+    "two prices": ([15, 20, 99], None),
 }
 
 
@@ -190,6 +193,24 @@ def test_codes_behind_the_answers_of_a_question_are_proposed_as_missing(tmp_path
     assert list(column.written.get("missing", [])) == (absent or [])
     held = set(hm.read(path, found.to_schema()).arrow["question"].to_pylist()) - {None}
     assert held == {number for number in numbers if str(number) not in (absent or [])}
+
+
+def test_a_few_texts_that_are_no_dates_are_asked_for_and_not_shown(tmp_path):
+    days = [f"{day:02d}.03.19{year}" for day in range(1, 10) for year in (50, 61, 72)]
+    column, said, _ = proposal(csv(tmp_path, "geboren", [*days, "1944", "1948"]))
+    assert column.kind == "nominal"
+    assert '27 of its 29 texts are dates by format = "%d.%m.%Y", 2 are not: correct these' in said
+    assert "1944" not in said
+    _, said, _ = proposal(csv(tmp_path, "geboren", [*days[:9], "1944", "1948", "1950"]))
+    assert "are dates" not in said
+
+
+def test_a_decimal_comma_says_nothing_of_other_columns(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("kg;eur\n" + "81,5;3.973,41\nk.A.;1.004,50\n" * 9, encoding="utf-8")
+    notes = " ".join(hm.describe(path).notes)
+    assert "Numbers with a decimal comma: kg" in notes
+    assert "points" not in notes
 
 
 @pytest.mark.parametrize("form", ["%Y-%m-%d", "%d.%m.%Y", "%d/%m/%y"])

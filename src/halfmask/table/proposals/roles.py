@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _ENOUGH_ROWS = 20
 _NEARLY_ALL = 0.95
+_REPEATED = 0.2  # numbers of cases, of telephones ... that several rows share
 _DENSE = 3  # numbers of people leave few gaps; amounts many
 _LONG_NUMBER = 6
 _CONTENTS = {
@@ -171,7 +172,7 @@ def is_person(facts: Facts) -> bool:
     return (
         (facts.is_text or facts.is_integer)
         and words.contains_word(words.PEOPLE, facts.words)
-        and not words.contains_word(words.AMOUNTS, facts.words)
+        and not words.counts_something(facts.words)
         and facts.missing == 0
         and facts.rows * 0.1 <= facts.distinct < facts.rows
         and facts.distinct > 1
@@ -180,12 +181,14 @@ def is_person(facts: Facts) -> bool:
 
 def is_household(facts: Facts) -> bool:
     """Whether a column seems to number households: most of its values have several rows."""
+    counted = words.contains_word(words.AMOUNTS, facts.words)  # or perhaps the people in each
+    least = 0.1 if counted else 0.02
     return (
         (facts.is_text or facts.is_integer)
         and words.contains_word(words.HOUSEHOLDS, facts.words)
-        and not words.contains_word(words.AMOUNTS, facts.words)
+        and not words.counts_something(facts.words)
         and facts.missing == 0
-        and max(2, facts.rows * 0.02) <= facts.distinct < facts.rows
+        and max(2, facts.rows * least) <= facts.distinct < facts.rows
     )
 
 
@@ -232,17 +235,21 @@ def _row_numbers(facts: Facts) -> RoleFound | None:
 
 def _named_identifier(facts: Facts) -> RoleFound | None:
     said = facts.words
-    if facts.distinct <= 2 or words.contains_word(words.AMOUNTS, said):
+    if facts.distinct <= 2 or words.counts_something(said):
         return None  # a yes or no, an amount or a kind is nobody's name
     named = (
         words.contains_word(words.IDENTIFIERS, said)
         or said == ("name",)
         or any(pair in words.IDENTIFIER_PAIRS for pair in pairwise(said))
     )
-    if named and (facts.is_text or (facts.is_integer and facts.distinct >= 0.5 * facts.held)):
+    half = facts.distinct >= 0.5 * facts.held
+    several = half or facts.distinct >= max(_ENOUGH_ROWS, _REPEATED * facts.held)
+    if named and (facts.is_text or (facts.is_integer and several)):
         return RoleFound("identifier", "its name says that it identifies a person", _share(facts))
     numbered = facts.is_text or facts.is_integer
-    if numbered and words.contains_word(words.PEOPLE, said) and facts.distinct >= 0.5 * facts.held:
+    if facts.is_integer and words.contains_word(words.AMOUNTS, said):
+        numbered = _are_numbers_of_people(facts)  # or how many of them there are
+    if numbered and half and words.contains_word(words.PEOPLE, said):
         return RoleFound("identifier", "its name says that it numbers people", _share(facts))
     return None
 

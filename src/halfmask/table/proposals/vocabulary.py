@@ -44,9 +44,10 @@ def _pattern(listed: str) -> re.Pattern[str]:
 
 
 def contains_word(listed: str, words: Iterable[str]) -> bool:
-    """Whether one of ``words``, or two that stand together, are in a list."""
+    """Whether one of ``words``, or two or three that stand together, are in a list."""
     said = list(words)
-    said += [first + second for first, second in pairwise(said)]
+    pairs = [first + second for first, second in pairwise(said)]
+    said += pairs + [pair + third for pair, third in zip(pairs, said[2:], strict=False)]
     return any(_pattern(listed).fullmatch(word) for word in said)
 
 
@@ -61,6 +62,13 @@ def tells_people_apart(words: tuple[str, ...]) -> bool:
 def special_category(words: tuple[str, ...]) -> str | None:
     """The special category of personal data that a name speaks of."""
     return next((kind for kind, listed in SPECIAL.items() if contains_word(listed, words)), None)
+
+
+def counts_something(words: tuple[str, ...]) -> bool:
+    """Whether a name is that of a count or an amount; ``participant_no`` numbers participants."""
+    numbered = not contains_word("of de von di der des", words)
+    said = [one for one in words if not (numbered and contains_word(NUMBERS, [one]))]
+    return contains_word(AMOUNTS, said)
 
 
 FIRST_SERIAL = 10_000  # days as Excel counts them, from 1927 on: fewer are rather a duration
@@ -92,9 +100,16 @@ SPECIAL: dict[str, str] = {
         sintom* *ziekte* gezondheid* zwanger* gehandicapt* *medicijn* aandoening* klacht*
         behandeling* genetic* genotyp* gene genom* dna biometr* fingerprint* bloodtype*
         bloodgroup* blutgruppe* groupesanguin* gruposanguin* grupposanguig* bloedgroep* mcq diq
-        bpq hsq rxd lbx""",
+        bpq hsq rxd lbx* urx* bpx* ph0* bilirubin* *bilir albumin* platelet* *prothrombin*
+        *hemoglobin* *haemoglobin* *hamoglobin* hba1c *creatinin* *kreatinin*
+        *triglycer* *triglyzer* *leukocyt* *leukozyt* *thrombozyt* *thrombocyt* ascites* edema*
+        oedema* *odem hepatomegal* histolog* biops* *systol* *diastol* *cholest* serchol
+        *transplant* alkaline transaminas* laborwert* *blutzucker* bloodsugar*
+        hba crp egfr insulin* chemo* drg drgs covid* gdb causeofdeath deathcause vasectom*
+        sterili*""",
     "drugs": """
-        drug drugs *alcohol* *alkohol* cocain* kokain* cannabis marijuana marihuana heroin*
+        drug drugs *alcohol* *alkohol* *alcool* tabag* tabaqu*
+        cocain* kokain* cannabis marijuana marihuana heroin*
         opioid* smok* tobacco *tabak* tabac* tabaco rauch* *raucher* droge* drogue* droga*
         sucht* addict* *alcol* verdovend* roken roker fumeur* fume fumer fuma fumar fumo
         fumador* fumat* narcotic* substance* duq alq smq""",
@@ -104,7 +119,8 @@ SPECIAL: dict[str, str] = {
     "sexuality": """
         sexual* *sexuell* *sexualit* homosex* *heterosex* bisex* lgbt* gay lesb* transgend*
         orientation orientierung seksu* sessual* contracept* abortion* avortement aborto
-        abtreibung verhutung* sxq""",
+        abtreibung verhutung* sexpartner* genderidentit*
+        geschlechtsidentit* sti sxq""",
     "religion": """
         relig* church faith *konfession* glaube* *kirch* bekenntnis confession* eglise culte
         croyance* iglesia creencia* chiesa fede godsdienst* geloof* kerk denominat* muslim
@@ -113,11 +129,14 @@ SPECIAL: dict[str, str] = {
         politi* *partei* party parti partido partito partij* vote voted votes voter voting
         ballot* wahlverhalten *gewahlt* wahlabsicht* voto votaci* votazione* suffrag* stemgedrag
         ideolog* militan*""",
-    "union": "union unions tradeunion* *gewerkschaft* syndic* sindica* vakbond* betriebsrat*",
+    "union": """
+        union unions tradeunion* *gewerkschaft* syndic* sindica* sindacat* vakbond*
+        betriebsrat*""",
     "ethnicity": """
         ethni* race racial* rasse *hautfarbe* migrationshintergrund* raza etni* razza afkomst
         herkomst herkunft* origine* origen nationalorigin* ethnicorigin* tribe caste indigen*
-        hispanic* skincolor skincolour ridreth""",
+        hispanic* asylum* asyl refugee* *fluchtling* refugie* refugiad*
+        rifugiat* vluchteling* tribal skincolor skincolour ridreth""",
     "crime": """
         crime* criminal* offence* offense* convict* arrest* prison* jail* felon* police
         *straftat* vorstraf* kriminal* delikt* verurteil* polizei* delit delits condamn* penal
@@ -129,7 +148,10 @@ SPECIAL: dict[str, str] = {
         *einkommen* *gehalt *gehalts* lohn* *bruttolohn* *nettolohn* verdienst* schuld*
         *vermogen* *kredit* revenu revenus *salaire* dette* patrimoine* ingreso* *salario*
         sueldo* deuda* renta reddit* stipend* debit* patrimonio* *inkomen* *salaris* loon
-        indfmpir indhhin*""",
+        indfmpir indhhin* py0* py1* hy0* hy1* hx090 capitalgain* capitalloss* gains dividend*
+        arrears welfare* *sozialhilfe* alg alg1 alg2 *arbeitslosengeld* chomage* prestation* pension
+        pensions rente renten jubilac* pensione pensioni uitkering* bankrupt* insolven* benefit
+        benefits""",
     "performance": """
         grade grades gpa schulnote* noten zeugnis* testscore* examscore* examresult* testresult*
         schoolgrade* notenschnitt*""",
@@ -142,7 +164,8 @@ IDENTIFIERS = """
     geburtsname prenom prenoms nom nombre nombres apellido* cognome voornaam achternaam naam
     address adresse anschrift direccion indirizzo adres street *strasse* rue calle straat ip mac
     imei url vin plate kennzeichen uuid guid steuernummer *sozialversicherung* *versichertennummer*
-    *patientennummer* *kundennummer* *personalnummer* matrikel* codicefiscale mrn"""
+    *patientennummer* *kundennummer* *personalnummer* *versichertennr* nhsnumber* nhsno
+    fallnummer* fallnr aktenzeichen* casenumber* caseno matrikel* codicefiscale mrn"""
 IDENTIFIER_PAIRS = {
     ("first", "name"), ("last", "name"), ("full", "name"), ("family", "name"), ("given", "name"),
     ("user", "name"), ("patient", "name"), ("person", "name"), ("social", "security"),
@@ -152,11 +175,13 @@ IDENTIFIER_PAIRS = {
 PEOPLE = """
     id ids person* patient* customer* client* member* user* pid uid subject respondent*
     participant* proband* *kunde* mitglied* klient* befragt* teilnehmer* individu* encuestado*
-    paziente* paciente* deelnemer* rb030 pb030 seqn idauniq pidp"""
+    paziente* paciente* deelnemer* patnr patno patid *patientennr* *versichertennr*
+    nhsnumber nhsno rb030 pb030 seqn idauniq pidp"""
 PERSON_NUMBERS = """
     ssn nss nir dni bsn mrn steuernummer *sozialversicherung* *versichertennummer* matrikel*
     codicefiscale"""
 # With these beside it, a word for people names something that people have or do.
+NUMBERS = "no nr num number nummer numero"  # by which something is numbered, or a count of it
 BELONGINGS = """
     name names *nachname* vorname* *mail* phone *telefon* address adresse ip mac agent url visit*
     besuch* order* session* event* row* zeile* record* fall* case* account*"""
@@ -185,8 +210,8 @@ OWN = """
 WEIGHTS = """
     fnlwgt pspw* dweight anweight pweight* wgtp pwgtp perwt hhwt finalwt *sampleweight*
     *samplingweight* *surveyweight*
-    *designweight* hochrechnung* gewichtung* ponder* wtint* wtmec* wtsaf* wtdr* db090 rb050 rb060
-    pb040 pb060"""
+    *designweight* hochrechnung* gewichtung* ponder* wtint* wtmec* wtsaf* wtdr* factorexpansion
+    factorelevacion weegfactor* pesosmuestral* pesomuestral* db090 rb050 rb060 pb040 pb060"""
 BODY_OR_SURVEY_WEIGHTS = "w weight weights wgt wt wght gewicht poids peso gewichten"
 SURVEYS = "sample sampling survey design final person household population expansion base"
 BODIES = "height *grosse* taille altura altezza lengte bmi bmxht stature body birth geburts"

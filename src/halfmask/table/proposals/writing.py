@@ -197,6 +197,8 @@ def _understood_texts(
             writing.question = f"Column '{name}': its texts look like dates, {_NO_ONE_FORM}"
         elif _are_like_numbers(values) and not is_code(facts):
             writing.question = f"Column '{name}': its texts look like numbers, {_NO_ONE_MARK}"
+        elif odd_ones := _not_dates(values):
+            writing.question = f"Column '{name}': {odd_ones}"
         return column
     writing.comma = mark == ","
     if mark == "," != usual or (mark == "." and usual == ","):
@@ -222,6 +224,25 @@ def _date_forms(values: pa.Array, writing: Writing) -> list[str]:
                 f'four digits, or say format = "{forms[0]}" in its entry where they are right.'
             )
     return forms
+
+
+_MOSTLY = 0.8  # of the texts of a column that holds dates
+
+
+def _not_dates(values: pa.Array) -> str:
+    """What is to be said of texts most of which are dates of one form; empty where few are."""
+    like, most = pc.match_substring_regex(values, _LIKE_DATES), (1 - _MOSTLY) * len(values)
+    if len(values) < _FEW or len(values) - like.true_count > most:
+        return ""
+    days = (one for one in FORMS if "%H" not in one)
+    least, form = min((moments_by(values, one).null_count, one) for one in days)
+    if least > most:
+        return ""
+    return (
+        f'{len(values) - least:,} of its {len(values):,} texts are dates by format = "{form}", '
+        f"{least:,} are not: correct these, or list them as missing in its entry; as text it "
+        "can only be kept or hidden."
+    )
 
 
 _FEW = 5  # digits that make that many dates do so by no accident
@@ -284,13 +305,18 @@ def _far_sentinels(held: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 _ANSWERS = 5  # answers of a question with one digit; 7, 8 and 9 then stand for none
+_LONG_CODE = 77  # so do 77, 88, 99, 777, ... behind two answers
 
 
 def _answer_codes(held: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Which of 7, 8 and 9 behind the answers 1, 2 ... (or 0 and 1) of a question mean none of them.
 
     Two of them do, or 9 alone behind three answers at most; counts of something leave no such gap.
+    Behind two answers, longer ones (77, 99) do too.
     """
+    longer = np.isin(held, _SENTINEL_NUMBERS) & (np.abs(held) >= _LONG_CODE)
+    if held[~longer].tolist() in ([1, 2], [0, 1]):
+        return longer
     codes = np.isin(held, (7.0, 8.0, 9.0))
     answers = held[~codes]
     most = len(answers)
@@ -340,7 +366,7 @@ def writing_notes(writings: Mapping[str, Writing], usual: str | None) -> list[st
     elif commas:
         notes.append(
             f"Numbers with a decimal comma: {abbreviate_names(commas)}. Each says so with "
-            'decimal = "," in its entry, as other columns have points.'
+            'decimal = "," in its entry, which counts for that column alone.'
         )
     short = [name for name, one in writings.items() if one.short and not one.question]
     if short:
