@@ -163,6 +163,16 @@ def test_what_is_to_be_done_follows_from_what_is_not_met():
     assert "--control" in one
 
 
+def test_many_columns_share_a_line_and_several_criteria_are_a_list():
+    found = [criterion("inference", "not met", name, {"n": 9}) for name in "abcdefghijkl"]
+    (one,) = comparison_steps(compared(*found))
+    assert one.startswith("a, b, c, d, e, f, g, h, i, j and 2 more can be guessed from the other")
+    assert one.endswith("ask for l-diversity or t-closeness on them.")
+    names = ("singling out", "linkability", "linkability, by names")
+    (one,) = comparison_steps(compared(*(criterion(n, "not met", None, {"n": 9}) for n in names)))
+    assert "to bring singling out, linkability and linkability by names below the limit" in one
+
+
 def test_what_must_not_leave_is_taken_out_and_no_larger_k_is_asked_for():
     """The attack found nothing: the criterion fails by the column that left."""
     note = "Column 'id' must not leave. Take it out."
@@ -211,6 +221,43 @@ def test_next_steps_count_who_stays_alone():
     assert fourth.startswith("Fewer than five people share the class of 7 rows")
     assert fifth.startswith("ill is certain for 25.0% of the rows")
     assert last.startswith("Anonymize it")
+
+
+def assessment(*criteria, **more):
+    plain = {"unique_rows": 0, "smallest": 5, "advice": [], "way": [], "disclosures": [],
+             "special_uniques": {"by_set": []}, "reidentification": {"thresholds": []},
+             "criteria": list(criteria)}  # fmt: skip
+    return plain | more
+
+
+def test_a_release_that_fails_is_told_how_large_its_classes_must_be():
+    linked = criterion("linkability, by classes", "not met")
+    (one,) = next_steps(assessment(linked))
+    assert one == (
+        "Classes hold 5 people at least: raise k (12 is enough), or generalize further, to bring "
+        "linkability by classes below the limit."
+    )
+    (one,) = next_steps(assessment(criterion("inference, by classes", "not met", "ill")))
+    assert one.startswith("ill can be guessed from the quasi-identifiers: ask for l-diversity")
+    assert next_steps(assessment(criterion("linkability, by classes", "met"))) == []
+
+
+def test_many_certain_columns_share_a_line():
+    given = [{"column": name, "homogeneity": 0.25 if name == "c" else 0.5} for name in "cab"]
+    (one,) = next_steps(assessment(disclosures=given))
+    assert one == (
+        "Certain for a share of the rows once the quasi-identifiers are known: a (50.0%), "
+        "b (50.0%), c (25.0%): ask for l-diversity or t-closeness too."
+    )
+
+
+def test_a_way_that_helps_nobody_is_no_way():
+    steps = [{"column": name, "level": 1, "unique_rows": 100} for name in "abcdefgh"]
+    said = next_steps(assessment(unique_rows=100, way=steps))[0]
+    assert "they leave 100 of 100 rows alone" in said
+    steps[-1] = steps[-1] | {"unique_rows": 40}
+    said = next_steps(assessment(unique_rows=100, way=steps))[0]
+    assert said.endswith("as the report lists them, to leave 40 rows alone.")
 
 
 def test_needs_are_said_to_be_met_only_where_they_are():

@@ -83,8 +83,6 @@ _STEPS = 5  # pieces of advice that are printed; -o writes all
 
 def show_short_assessment(found: Assessment) -> None:
     """Print who stands out, whether attacks succeed, and what to do next."""
-    from halfmask.report.words import next_steps
-
     _show_risk(found)
     document = found.to_dict()
     show.print_criteria(document)
@@ -92,7 +90,17 @@ def show_short_assessment(found: Assessment) -> None:
     _show_population(found)
     for note in found.notes:
         show.say(note)
-    show.print_steps(next_steps(document)[:_STEPS])
+    _show_steps(found, short=True)
+
+
+def _show_steps(found: Assessment, *, short: bool) -> None:
+    """Say what to do next; the last of many steps, to anonymize, is the one that counts."""
+    from halfmask.report.words import next_steps
+
+    steps = next_steps(found.to_dict())
+    if short and len(steps) > _STEPS:
+        steps = [*steps[: _STEPS - 1], steps[-1]]
+    show.print_steps(steps, short=short)
 
 
 def show_assessment(found: Assessment) -> None:
@@ -106,6 +114,7 @@ def show_assessment(found: Assessment) -> None:
     show.findings("Further measures", found.findings, "sizes", "classes", "use", "attacks")
     for note in found.notes:
         show.say(note)
+    _show_steps(found, short=False)
 
 
 def _show_risk(found: Assessment) -> None:

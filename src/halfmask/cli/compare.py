@@ -256,7 +256,7 @@ def _show_summaries(found: Comparison) -> None:
 
 def show_comparison(found: Comparison) -> None:
     """Print a comparison for people."""
-    from halfmask.report.words import MADE_UP
+    from halfmask.report.words import MADE_UP, comparison_steps
 
     show.findings("Original and release", found.findings, "sizes")
     loss = "not known" if found.loss is None else f"{show.number_text(found.loss)} of 1"
@@ -279,6 +279,7 @@ def show_comparison(found: Comparison) -> None:
         show.say(f"Membership is not known: {found.membership.area.reason}")
     for note in found.notes:
         show.say(note)
+    show.print_steps(comparison_steps(found.to_dict()), short=False)
 
 
 _SHOWN = 40  # settings that are printed; --json and -o hold all

@@ -52,13 +52,16 @@ def print_outcome(
         write(found)
 
 
-def print_steps(lines: Sequence[str], report: str = "-o report.html") -> None:
-    """Say what to do next, and where the rest is."""
+def print_steps(
+    lines: Sequence[str], report: str = "-o report.html", *, short: bool = True
+) -> None:
+    """Say what to do next, and where the rest is; ``short``: not all figures were printed."""
     if lines:
         say("What to do next:")
         for line in lines:
             say(f"  - {line}")
-    say(f"-v prints every figure, {report} writes them as a page.")
+    every = "-v prints every figure, " if short else ""
+    say(f"{every}{report} writes them as a page.")
 
 
 def print_criteria(document: Mapping[str, Any]) -> None:

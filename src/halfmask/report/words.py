@@ -6,6 +6,7 @@ is said by its model.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from halfmask.metrics.risk.reidentification import CLASSES
@@ -13,6 +14,7 @@ from halfmask.metrics.risk.reidentification import HIGHEST as HIGHEST  # templat
 from halfmask.metrics.risk.reidentification import MEAN as MEAN
 from halfmask.metrics.risk.reidentification import SMALLEST as SMALLEST
 from halfmask.models.verdict import Words, known_models
+from halfmask.table.columns import abbreviate_names
 
 _ROUNDING = 1e-12  # what sums in another order leave
 
@@ -60,6 +62,7 @@ def figure_text(value: float | None) -> str:
 
 _MARKS = {"met": "✓ met", "not met": "✗ not met", "undecided": "? undecided"}
 _NAMED = 6  # columns that a sentence can name
+_LINES = 2  # columns that have a line each
 _HELP = 0.05  # a step that leaves more of the rows alone is hardly worth naming
 _ORDER = {"not met": 0, "undecided": 1, "met": 2}
 _COARSER = (  # mended by larger classes
@@ -197,14 +200,20 @@ def comparison_outcome(document: dict[str, Any]) -> str:
     return f"{risk} {detail}Half of random counts are off by less than {error:.1%} (median)."
 
 
-def _way(steps: list[dict[str, Any]]) -> str:
-    """Several columns together, with the levels that they reach."""
+def _way(steps: list[dict[str, Any]], before: int) -> str:
+    """Several columns together, with the levels that they reach; ``before``: rows alone now."""
     levels = {one["column"]: one.get("words") or f"level {one['level']}" for one in steps}
     alone = steps[-1]["unique_rows"]
+    if alone > (1 - _HELP) * before:
+        return (
+            f"No step alone is enough, nor do {len(levels)} columns generalized step by step help: "
+            f"they leave {alone:,} of {rows_text(before)} alone. Fewer quasi-identifiers, or "
+            "coarser hierarchies, would."
+        )
     if len(levels) > _NAMED:
         return (
             f"No step alone is enough. It takes {len(levels)} columns, generalized step by step as "
-            f"listed below, to leave {rows_text(alone)} alone."
+            f"the report lists them, to leave {rows_text(alone)} alone."
         )
     said = ", ".join(f"{name} to {words}" for name, words in levels.items())
     first = "No step alone is enough. " if len(levels) > 1 else ""
@@ -225,7 +234,7 @@ def next_steps(document: dict[str, Any]) -> list[str]:
             f"{one['unique_rows']:,} ({saved:,} fewer)."
         )
     if len(document["way"]) > 1:
-        out.append(_way(document["way"]))
+        out.append(_way(document["way"], document["unique_rows"]))
     sets = document["special_uniques"]["by_set"]
     if sets:
         names, rows = ", ".join(sets[0]["columns"]), sets[0]["rows"]
@@ -239,18 +248,64 @@ def next_steps(document: dict[str, Any]) -> list[str]:
             "the "
             "risk."
         )
-    out += [
-        f"{one['column']} is certain for {one['homogeneity']:.1%} of the rows once the "
-        "quasi-identifiers are known: ask for l-diversity or t-closeness too."
-        for one in document["disclosures"]
-        if one["homogeneity"] > 0
+    known = [(one["column"], one["homogeneity"]) for one in document["disclosures"]]
+    out += _certain(known, "the rows")
+    if not document["unique_rows"]:
+        return out + _larger_classes(document)
+    return [
+        *out,
+        "Anonymize it (halfmask anonymize), or look at what that would cost first (halfmask "
+        "frontier).",
     ]
-    if document["unique_rows"]:
+
+
+def _larger_classes(document: dict[str, Any]) -> list[str]:
+    """How large classes must be for a criterion that fails by them."""
+    failed = [one for one in document["criteria"] if one["outcome"] == "not met"]
+    by_size = [one for one in failed if one["name"] == f"linkability, {CLASSES}"]
+    out = [
+        f"Classes hold {document['smallest']:,} people at least: raise k "
+        f"({math.ceil(1 / one['limit']):,} is enough), or generalize further, to bring "
+        f"{_names([one])} below the limit."
+        for one in by_size
+    ]
+    certain = {one["column"] for one in document["disclosures"] if one["homogeneity"] > 0}
+    guessed = [one["column"] for one in failed if base(one) == "inference"]
+    names = [name for name in guessed if name not in certain]
+    if names:
         out.append(
-            "Anonymize it (halfmask anonymize), or look at what that would cost first (halfmask "
-            "frontier)."
+            f"{abbreviate_names(names)} can be guessed from the quasi-identifiers: ask for "
+            "l-diversity or t-closeness too."
         )
     return out
+
+
+def _guessed(found: list[dict[str, Any]]) -> list[str]:
+    """Which columns attacks guess, in two lines at most."""
+    columns = list(dict.fromkeys(one["column"] for one in found))
+    uncontrolled = any(one["control"] is None for one in found)
+    check = ", or check with a control whether this is common knowledge" if uncontrolled else ""
+    ask = "can be guessed from the other columns: ask for l-diversity or t-closeness on"
+    if len(columns) <= _LINES:
+        return [f"{name} {ask} it{check}." for name in columns]
+    return [f"{abbreviate_names(columns)} {ask} them{check}."]
+
+
+def _names(criteria: list[dict[str, Any]]) -> str:
+    *others, last = (one["name"].replace(",", "") for one in criteria)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _certain(columns: list[tuple[str, float]], rows: str) -> list[str]:
+    """What classes give away of sensitive columns, in two lines at most."""
+    found = [(name, share) for name, share in columns if share > 0]
+    ask = "once the quasi-identifiers are known: ask for l-diversity or t-closeness too."
+    if len(found) <= _LINES:
+        return [f"{name} is certain for {share:.1%} of {rows} {ask}" for name, share in found]
+    found.sort(key=lambda one: -one[1])
+    said = ", ".join(f"{name} ({share:.1%})" for name, share in found[:_NAMED])
+    more = f" and {len(found) - _NAMED:,} more columns" if len(found) > _NAMED else ""
+    return [f"Certain for a share of {rows} {ask.split(':')[0]}: {said}{more}:{ask.split(':')[1]}"]
 
 
 def comparison_steps(document: dict[str, Any]) -> list[str]:
@@ -258,23 +313,16 @@ def comparison_steps(document: dict[str, Any]) -> list[str]:
     out = [note for note in document["notes"] if note.endswith(TAKE_OUT)]
     failed = [one for one in document["criteria"] if one["outcome"] == "not met"]
     found = [one for one in failed if decided_by_attack(one)]
-    coarser = [one["name"] for one in found if one["name"] in _COARSER]
+    coarser = [one for one in found if one["name"] in _COARSER]
     if coarser:
-        names = " and ".join(name.replace(",", "") for name in coarser)
-        out.append(f"Raise k, or generalize further, to bring {names} below the limit.")
-    for one in found:
-        if one["name"] == "singling out, by any column":
-            out.append(
-                "Rows are unique once sensitive or other columns are known too: if others may know "
-                "one of these, make it a quasi-identifier and anonymize again; if not, nobody can "
-                "look for people by it."
-            )
-        elif base(one) == "inference":
-            check = ", or check with a control whether this is common knowledge"
-            out.append(
-                f"{one['column']} can be guessed from the other columns: ask for l-diversity or "
-                f"t-closeness on it{check if one['control'] is None else ''}."
-            )
+        out.append(f"Raise k, or generalize further, to bring {_names(coarser)} below the limit.")
+    if any(one["name"] == "singling out, by any column" for one in found):
+        out.append(
+            "Rows are unique once sensitive or other columns are known too: if others may know "
+            "one of these, make it a quasi-identifier and anonymize again; if not, nobody can "
+            "look for people by it."
+        )
+    out += _guessed([one for one in found if base(one) == "inference"])
     if document["criteria"][0]["control"] is None:
         out.append(
             "Give rows of people who are not in the release (--control): only then can leaks be "
@@ -286,12 +334,9 @@ def comparison_steps(document: dict[str, Any]) -> list[str]:
             f"Together with the earlier release {both['alone']['value']:.1%} of the people stand "
             "alone: do not publish both, or publish this one at the levels of the earlier one."
         )
-    out += [
-        f"{one['after']['column']} is certain for {one['after']['homogeneity']:.1%} of released "
-        "rows once the quasi-identifiers are known: ask for l-diversity or t-closeness too."
-        for one in document["disclosures"]
-        if not document["made_up"] and one["after"] is not None and one["after"]["homogeneity"] > 0
-    ]
+    if not document["made_up"]:
+        after = [one["after"] for one in document["disclosures"] if one["after"] is not None]
+        out += _certain([(one["column"], one["homogeneity"]) for one in after], "released rows")
     lost = [c for c in document["generalized"] if (c["loss"] or 0) > 0.99]
     if lost:
         names = ", ".join(c["name"] for c in lost)
