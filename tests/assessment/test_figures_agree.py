@@ -188,6 +188,19 @@ def test_means_are_weighted_where_weights_are() -> None:
     assert found == asked.summaries
 
 
+def test_weights_that_did_not_leave_are_told() -> None:
+    schema = {"table": {"weight": "w"}, "columns": {"age": "quasi", "w": "drop"}}
+    table = hm.read(pa.table({"age": [20, 20], "w": [1, 3]}), schema=schema)
+    release = hm.anonymize(table, hm.KAnonymity(2))
+    for given in (release, hm.read(pa.table({"age": [20, 20]}))):
+        found = hm.compare(table, given, learn=False, attacks=2)
+        (said,) = [note for note in found.notes if "sampling weights" in note]
+        assert said.endswith("the sampling weights in w did not leave with the release.")
+    kept = hm.read(pa.table({"age": [20, 20], "w": [1, 3]}))
+    found = hm.compare(table, kept, learn=False, attacks=2)
+    assert not [note for note in found.notes if "did not leave" in note]
+
+
 def test_who_was_left_out_is_told_by_group() -> None:
     """Half of the twenty veterans and one other of eighty are left out."""
     served = ["yes"] * 20 + ["no"] * 80
@@ -248,6 +261,24 @@ def test_a_file_with_its_record_tells_what_the_door_counted(name, tmp_path) -> N
     back = hm.read(str(path))
     other = hm.read(back.arrow, schema=back.schema)  # the record is about the file alone
     assert hm.assess(other).smallest == 3 * wanted["smallest"]
+
+
+def test_a_release_made_with_other_quasi_identifiers_says_so(tmp_path) -> None:
+    """The schema of the original counts more columns than the release was made with."""
+    rows = people().arrow.drop(["id", "k_i"])
+    fewer = {"columns": {"age": {"role": "quasi", "hierarchy": {"intervals": [10, 20]}},
+                         "town": "other", "ill": "sensitive"}}  # fmt: skip
+    release = hm.anonymize(hm.read(rows, schema=fewer), hm.KAnonymity(5))
+    path = str(tmp_path / "out.csv")
+    release.write(path)
+    found = hm.compare(hm.read(rows, schema={"age": "quasi", "town": "quasi"}),
+                       path, learn=False, attacks=5)  # fmt: skip
+    (said,) = [note for note in found.notes if "other quasi-identifiers" in note]
+    assert f"smallest class holds {release.risk.smallest} people" in said
+    assert f"{release.risk.prosecutor:.1%}" in said
+    assert "Here town may be known too" in said
+    same = hm.compare(hm.read(rows, schema=fewer), path, learn=False, attacks=5)
+    assert not [note for note in same.notes if "other quasi-identifiers" in note]
 
 
 def test_a_record_that_was_written_over_is_not_believed(tmp_path) -> None:

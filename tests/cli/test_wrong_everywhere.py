@@ -18,6 +18,7 @@ WRONG = {
         ("describe broken.sqlite", ["broken.sqlite", "no .sqlite file"]),
     ],
     "assess": [
+        ("assess people.csv --population others.csv", ["lacks", "quasi-identifiers"]),
         ("assess people.csv --quasi agee", ["agee"]),
         ("assess people.csv --schema nowhere.toml", ["nowhere.toml"]),
         ("assess people.csv --fraction 2", ["fraction"]),
@@ -30,6 +31,9 @@ WRONG = {
         ("check people.csv", ["promise"]),
         ("check people.csv --k 0", ["k"]),
         ("check people.csv --k two", ["two"]),
+        ("check people.csv --k 10 --k 2", ["--k is given twice"]),
+        ("check people.csv --k 2 --schema strange.toml",
+         ["3 columns are declared", "another table"]),
         ("check people.csv --t ill=5", ["t"]),
         ("check people.csv --l nothing=2", ["nothing"]),
     ],
@@ -41,6 +45,8 @@ WRONG = {
         ("anonymize people.csv --k 2 --method optimal --cut sides -o out.csv", ["cut"]),
         ("anonymize people.csv --k 2 -o people.csv", ["people.csv"]),
         ("anonymize people.csv --k 2 --pseudonym nokey -o out.csv", ["person"]),
+        ("anonymize people.csv --k 500 --method mondrian -o out.csv",
+         ["500 is required", "ask for no more"]),
         ("anonymize people.csv --k 2 --report out.docx -o out.csv", ["out.docx"]),
     ],
     "mask": [
@@ -63,7 +69,7 @@ WRONG = {
         ("synthesize people.csv --method marginals -o out.csv", ["epsilon"]),
     ],
     "tabulate": [
-        ("tabulate people.csv jobb", ["jobb"]),
+        ("tabulate people.csv jobb", ["(jobb). See"]),
         ("tabulate people.csv job --method magic", ["magic"]),
     ],
     "compare": [
@@ -76,7 +82,10 @@ WRONG = {
         ("frontier people.csv --k 2 --time-limit -3", ["time"]),
     ],
     "discriminate": [("discriminate people.csv --target nobody", ["nobody"])],
-    "cocluster": [("cocluster people.csv --columns age,jobb", [])],
+    "cocluster": [
+        ("cocluster people.csv --columns age,jobb", []),
+        ("cocluster people.csv --columns age", ["name two or more columns"]),
+    ],
     "recode": [("recode people.csv nowhere.json --k 2 -o out.csv", ["nowhere.json"])],
 }  # fmt: skip
 CASES = [case for cases in WRONG.values() for case in cases]
@@ -86,6 +95,8 @@ CASES = [case for cases in WRONG.values() for case in cases]
 def folder(tmp_path, monkeypatch):
     texts = {"people.csv": ROWS, "people.toml": SCHEMA, "job.csv": JOBS}
     texts |= dict.fromkeys(("broken.xlsx", "broken.sav", "broken.csv.zip"), CANARY)
+    texts |= {"others.csv": "size,shape\n1,a\n2,b\n"}
+    texts |= {"strange.toml": "".join(f'[columns.{n}]\nrole = "quasi"\n' for n in ("u", "v", "w"))}
     for name, text in {**texts, "broken.sqlite": CANARY, "header.csv": "age"}.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)

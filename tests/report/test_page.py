@@ -60,7 +60,7 @@ def test_the_page_says_what_the_document_says(document):
         "These columns leave as they were, row by row: disease.",
         "this is proven",
         "python 3.11.7",
-        "suppression 0.05",
+        "rows that may be left out 5.0%",
         "6 to 9 4 30",
     ):
         assert words in text, words

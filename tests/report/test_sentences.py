@@ -29,6 +29,7 @@ from halfmask.report.words import (
     mark,
     next_steps,
     own_notes,
+    setting_lines,
     style,
 )
 from halfmask.table.document import plain_value
@@ -258,6 +259,16 @@ def test_a_way_that_helps_nobody_is_no_way():
     steps[-1] = steps[-1] | {"unique_rows": 40}
     said = next_steps(assessment(unique_rows=100, way=steps))[0]
     assert said.endswith("as the report lists them, to leave 40 rows alone.")
+
+
+def test_settings_are_told_in_words_and_only_where_they_were_set():
+    asked = {"seed": 0, "time_limit": None, "models": [{}], "suppression": 0.05}
+    assert setting_lines(asked | {"weights": {"age": 1.0, "sex": 1.0}}) == [
+        ("seed", "0"), ("rows that may be left out", "5.0%"),
+    ]  # fmt: skip
+    divided = {"weights": {"age": 2.0, "sex": 1.0}, "value": 0.30101, "left_out": 0,
+               "suppression": 0.0, "must_link": "home"}  # fmt: skip
+    assert setting_lines(divided) == [("weights", "age 2, sex 1"), ("must link", "home")]
 
 
 def test_needs_are_said_to_be_met_only_where_they_are():

@@ -34,7 +34,7 @@ from halfmask.coclustering.trees import (
 )
 from halfmask.errors import ParameterError, PrivacyError, UnsatisfiableError
 from halfmask.models.requirements import demand_keys, prepare, statistics
-from halfmask.models.verdict import parameters
+from halfmask.models.verdict import most_achieved, parameters
 from halfmask.release.candidate import Candidate
 from halfmask.release.partition import Perturbation
 from halfmask.table.columns import Column
@@ -400,14 +400,10 @@ def _suppress(
 
 
 def _unsatisfiable(verdicts: Sequence[Verdict]) -> UnsatisfiableError:
-    advice = [
-        f"{v.model}{f' of column {v.column!r}' if v.column else ''}: {v.required} is required, all "
-        f"rows in one class achieve {v.achieved}; ask for no more than that"
-        for v in verdicts
-        if not v.holds
-    ]
     return UnsatisfiableError(
-        "Not even all rows in one class keep the promises.", verdicts=verdicts, advice=advice
+        "Not even all rows in one class keep the promises.",
+        verdicts=verdicts,
+        advice=most_achieved(verdicts),
     )
 
 

@@ -150,6 +150,7 @@ def read_tables(
         *_engine_notes(found),
         *_uncounted_notes(original, release),
         *_suppression_notes(held, suppressed),
+        *_weight_notes(held.weight, release),
     )
     return replace(found, notes=notes)
 
@@ -196,6 +197,20 @@ def _is_release(given: object) -> TypeGuard[ReleasedRows]:
 def _count_others(table: Table, names: list[str]) -> Tuples:
     # Roles are those of the original: what another table says of its columns does not count.
     return count_tuples(table.name_people(), lambda schema: schema.ties, names)
+
+
+def _weight_notes(weight: str | None, release: ReleasedRows | Tuples) -> list[str]:
+    """What is to be said where the original has weights that the release lacks."""
+    if isinstance(release, Tuples):
+        there = {*release.columns, *release.left_out}
+    else:
+        there = set(release.to_arrow().column_names)
+    if weight is None or weight in there:
+        return []
+    return [
+        "Means, deviations, quantiles and correlations count every row once: the sampling weights "
+        f"in {weight} did not leave with the release."
+    ]
 
 
 def _suppression_notes(held: Schema, suppressed: str | None) -> list[str]:

@@ -45,7 +45,7 @@ from halfmask.metrics.utility.queries import counting_queries, sql_queries
 from halfmask.metrics.utility.summary import left_out, summaries
 from halfmask.metrics.utility.tables import class_mean_error, class_utility, moments
 from halfmask.metrics.weighted import weighted_mean
-from halfmask.release.record import recorded_risk, ties_words
+from halfmask.release.record import other_roles_words, recorded_risk, ties_words
 from halfmask.series.audit import audit_differencing
 from halfmask.table.classes import classes_of
 from halfmask.table.columns import Column
@@ -272,6 +272,9 @@ class ComparisonCase:
         """What a reader should know."""
         before, after = self.sides.before, self.sides.after
         out = [*self.tables.notes, *self.doubts.all, *self.sides.notes]
+        if isinstance(self.tables.release, Tuples):
+            quasi = [column.name for column in self.sides.quasi]
+            out += other_roles_words(self.tables.release.table.schema, quasi)
         if self.ties:
             out.append(f"{ties_words(self.released.schema)} Attacks look at one row at a time.")
         elif self.several_rows and self.own_risk is None and self.recorded is not None:

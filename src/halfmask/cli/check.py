@@ -329,6 +329,6 @@ def next_step(
         return "Not kept: what local suppression claims. Mask the table anew, suppressing last."
     return (
         f"Not kept: {broken}. Do not publish this table as it is: halfmask anonymize with the same "
-        "promises releases it with them kept; halfmask assess says which columns make people stand "
-        "out."
+        "promises releases it with them kept where that can be; halfmask assess says which columns "
+        "make people stand out."
     )

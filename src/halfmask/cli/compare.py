@@ -227,7 +227,7 @@ def show_short_comparison(found: Comparison) -> None:
     show.say(f"Loss: {loss} of the detail in the columns that others may know.")
     used = [one for one in found.findings if one.measure in SHORT]
     show.findings("What it is good for", used, "use")
-    _show_summaries(found)
+    _show_summaries(found, _COLUMNS)
     show_needs(found)
     document = found.select("made_up", "generalized")
     show.print_criteria(document)
@@ -240,18 +240,30 @@ def show_short_comparison(found: Comparison) -> None:
     show.print_steps(comparison_steps(document)[:_STEPS])
 
 
-def _show_summaries(found: Comparison) -> None:
-    """Print means and the like of numeric columns, before and after."""
+_COLUMNS = 40  # numeric columns that are printed; -v, --json and -o give all
+
+
+def _show_summaries(found: Comparison, most: int | None = None) -> None:
+    """Print means and the like of numeric columns, before and after; of many, what changed."""
     kinds = ("mean", "deviation", "q25", "median", "q75")
+    columns = found.summaries.columns
+    if most is not None and len(columns) > most:
+        columns = tuple(one for one in columns if one.before != one.after)[:most]
     rows = [
         (one.name, *(f"{show.number_text(getattr(one.before, kind))} → "
                      f"{show.number_text(getattr(one.after, kind))}" for kind in kinds))
-        for one in found.summaries.columns
+        for one in columns
     ]  # fmt: skip
     if rows:
         by = found.summaries.weighted
         title = "Numeric columns, original → release" + (f", weighted by {by}" if by else "")
         show.print_table(title, ("column", "mean", "deviation", "25 %", "median", "75 %"), rows)
+    changed = sum(one.before != one.after for one in found.summaries.columns)
+    if len(columns) < len(found.summaries.columns):
+        show.say(
+            f"{changed - len(columns):,} more numeric columns changed, "
+            f"{len(found.summaries.columns) - changed:,} did not: -v and -o list all."
+        )
 
 
 def show_comparison(found: Comparison) -> None:

@@ -71,6 +71,28 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(chapter, f"{cmd_name}_command")
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb, and refuse an option that is given twice: only the last would count."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None:
+            _refuse_repeats(click.Context(command, ctx, name), rest)
+        return name, command, rest
+
+
+def _refuse_repeats(ctx: click.Context, args: list[str]) -> None:
+    try:
+        _, _, order = ctx.command.make_parser(ctx).parse_args(list(args))
+    except click.UsageError:
+        return  # what is wrong with them is told where they are read for good
+    seen = set()
+    for one in order:
+        single = isinstance(one, click.Option) and not (one.multiple or one.is_flag or one.count)
+        if single and one in seen:
+            raise click.UsageError(f"{one.opts[-1]} is given twice: give it once.", ctx)
+        seen.add(one)
+
 
 @click.group(
     cls=LazyGroup,
@@ -131,6 +153,7 @@ def _usage(error: click.ClickException) -> str:
     message = error.format_message()
     context = getattr(error, "ctx", None)
     hint = f" See {context.command_path} --help." if context else ""
+    message += "" if message.endswith((".", "?", "!")) else "."
     return mask_passwords(f"{message}{hint}")
 
 

@@ -128,8 +128,13 @@ def show_release(release: Release, *, to: str = "stdout") -> None:
         show.print_table("Tried", ("method", "loss", "seconds", ""), _attempts(release), to=to)
     done = [(one.name, one.action) for one in release.columns if one.role == "quasi"]
     if done:
-        show.print_table("What was done", ("column", "now"), done, to=to)
+        show.print_table("What was done", ("column", "now"), done[:_COLUMNS], to=to)
+    if len(done) > _COLUMNS:
+        show.say(f"And {len(done) - _COLUMNS:,} more columns: --report and --json list them all.")
     show.print_notes(release)
+
+
+_COLUMNS = 40  # columns that are printed
 
 
 def _attempts(release: Release) -> list[tuple[Any, ...]]:

@@ -268,6 +268,11 @@ def cocluster(
     whole = require_table(table) if _is_read(table) else table
     names = list(whole.schema.quasi if variables is None else variables)
     require_known(names, whole.column_names)
+    if len(names) == 1:
+        raise InputError(
+            f"Co-clustering says how columns go together, and {names[0]!r} is one: name two or "
+            "more columns."
+        )
     sides = dimensions or ("rows" if variables is None else len(names))
     by_columns = sides == len(names) and 2 <= len(names) <= _MOST
     entries = _entries(whole, names, unfolded=not by_columns)

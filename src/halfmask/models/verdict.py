@@ -33,7 +33,7 @@ from halfmask.models.exact_comparison import ParameterNumber, fraction
 from halfmask.table.document import Result, document_field
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from numpy.typing import NDArray
 
@@ -468,6 +468,16 @@ class Model(Protocol):
             elif parameter.kind != "population":
                 facts[one.name] = None if value is None else plain_number(value)
         return facts
+
+
+def most_achieved(verdicts: Iterable[Verdict]) -> list[str]:
+    """What to ask for where not even all rows together keep a promise."""
+    return [
+        f"{one.model}{f' of column {one.column!r}' if one.column else ''}: {one.required:,} is "
+        f"required, all rows in one class achieve {one.achieved:,}: ask for no more than that."
+        for one in verdicts
+        if not one.holds
+    ]
 
 
 @cache

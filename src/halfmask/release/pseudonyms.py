@@ -39,6 +39,11 @@ def key_bytes(key: Any, file: str | Path | None) -> bytes:
     if key is None and file is not None:
         try:
             key = usable_path(file).read_bytes().strip()
+        except FileNotFoundError:
+            raise InputError(
+                f"There is no key file {str(file)!r}: make one first, as by python -c 'import "
+                f"secrets; print(secrets.token_hex())' > {file}, and keep it to yourself."
+            ) from None
         except OSError as error:
             why = error.strerror or "no access"
             raise InputError(f"The key file {str(file)!r} cannot be read: {why}.") from error

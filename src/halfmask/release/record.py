@@ -38,7 +38,7 @@ from halfmask.release.files import (
     write_table,
 )
 from halfmask.release.labels import decoded_type, encode_labels
-from halfmask.table.columns import Column
+from halfmask.table.columns import Column, abbreviate_names
 from halfmask.table.files.rows import normalize
 from halfmask.table.files.toml import read_mapping, toml_section
 from halfmask.table.moments import form_of
@@ -404,6 +404,27 @@ def recorded_risk(
     if not matches_record(facts[FILE], facts):
         return None
     return RecordedRisk(smallest, float(highest), float(risk))
+
+
+def other_roles_words(schema: Schema, quasi: Sequence[str]) -> list[str]:
+    """What a reader should know of a release that was made with other quasi-identifiers.
+
+    Args:
+        schema: that of the release's file, as it was read.
+        quasi: the columns that are looked at.
+    """
+    counted = [str(name) for name in schema.release.get(COUNTED, ())]
+    risk = None if set(counted) == set(quasi) else recorded_risk(schema, counted)
+    if risk is None or not counted:
+        return []
+    more = [name for name in quasi if name not in counted]
+    here = f"Here {abbreviate_names(more)} may be known too" if more else "Here fewer columns count"
+    return [
+        f"The release was made with other quasi-identifiers: {abbreviate_names(counted)}. By these "
+        f"its smallest class holds {risk.smallest:,} people, and the highest risk is "
+        f"{risk.highest_risk:.1%}, as check and assess say. {here}, by the schema of the original: "
+        "name the same columns (--quasi) to compare the release as it was made."
+    ]
 
 
 def ties_words(schema: Schema) -> str:

@@ -434,7 +434,8 @@ class Answer(Release):
     @property
     def coverage(self) -> tuple[str, ...]:
         """How many people the rows cover, and why not the others, in sentences."""
-        out = [f"{len(self):,} rows; {self.people:,} people could be published."]
+        rows = "1 row" if len(self) == 1 else f"{len(self):,} rows"
+        out = [f"{rows}; {self.people:,} people could be published."]
         for reason, people in self.withheld.items():
             many = "nobody, or too few to say" if people is None else f"{people:,} people"
             out.append(f"Withheld, {reason}: {many}.")

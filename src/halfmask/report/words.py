@@ -6,6 +6,7 @@ is said by its model.
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
@@ -345,6 +346,37 @@ def comparison_steps(document: dict[str, Any]) -> list[str]:
             "columns, or local recoding may keep something."
         )
     return list(dict.fromkeys(out))
+
+
+_SHORT = 24  # letters of a name that fit a column of a table
+
+
+def whole(name: str) -> str:
+    """The class of style of a name that is not to be broken."""
+    return " whole" if len(name) <= _SHORT else ""
+
+
+_COUNTED = ("models", "value", "left_out")  # told elsewhere: models, loss, rows suppressed
+
+
+def setting_lines(parameters: dict[str, Any]) -> list[tuple[str, str]]:
+    """The settings that repeat a release, as people read them: those that were set."""
+    out = []
+    for name, value in parameters.items():
+        if value is None or name in _COUNTED:
+            continue
+        said = json.dumps(value) if isinstance(value, dict | list | tuple) else str(value)
+        if name == "weights" and isinstance(value, dict):
+            if set(value.values()) <= {1}:
+                continue
+            said = ", ".join(f"{column} {weight:g}" for column, weight in value.items())
+        if name == "suppression":
+            if "left_out" in parameters and not value:  # who divides rows leaves nobody out
+                continue
+            out.append(("rows that may be left out", percent_text(value)))
+            continue
+        out.append((name.replace("_", " "), said))
+    return out
 
 
 TERMS: dict[str, str] = {

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 from halfmask.errors import HierarchyError, SchemaError
 from halfmask.table import hierarchies
-from halfmask.table.columns import KINDS, ROLES, Column, Role, is_nonnegative, quote_names
+from halfmask.table.columns import (
+    KINDS,
+    ROLES,
+    Column,
+    Role,
+    abbreviate_names,
+    is_nonnegative,
+    quote_names,
+)
 from halfmask.table.files.toml import read_mapping, toml_key, toml_section
 from halfmask.table.policies import DEMANDS, Demand, Policies, entry_faults
 from halfmask.table.values import MARKS
@@ -291,7 +299,7 @@ class Schema:
         return tuple(name for name in names if name not in known)
 
     def unknown(self, names: Sequence[str]) -> list[str]:
-        """One fault per column that the schema names and the table does not have."""
+        """The columns that the schema names and the table does not have, one fault per use."""
         places = [(name, "declared in the schema") for name in self.columns if name != REST]
         for what in ("person", "household", "weight"):
             name = getattr(self, what)
@@ -308,10 +316,16 @@ class Schema:
             if name not in self.columns
         ]
         exists = quote_names(names)
+        lacking = {
+            place: [n for n, p in places if p == place and n not in names] for _, place in places
+        }
         return [
-            f"Column '{name}' is {place} but not in the table, which has {exists}."
-            for name, place in places
-            if name not in names
+            f"Column '{found[0]}' is {place} but not in the table, which has {exists}."
+            if len(found) == 1
+            else f"{len(found):,} columns are {place} but not in the table: "
+            f"{abbreviate_names(found)}. It has {exists}: is this the schema of another table?"
+            for place, found in lacking.items()
+            if found
         ]
 
     @classmethod

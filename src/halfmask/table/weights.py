@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import InternalError, SchemaError
-from halfmask.table.columns import require_known
+from halfmask.table.columns import abbreviate_names, require_known
 from halfmask.table.table import Encoded, encode_column, in_order
 from halfmask.table.values import (
     cast_dictionary,
@@ -244,10 +244,17 @@ def _places(values: pa.Array, known: pa.Array) -> NDArray[np.int32]:
 
 
 def _population_faults(table: Table, population: Table, names: Sequence[str]) -> list[str]:
+    lacking = [name for name in names if name not in population.arrow.column_names]
     faults = []
+    if len(lacking) == 1:
+        faults.append(f"The population has no column '{lacking[0]}', a quasi-identifier: add it.")
+    elif lacking:
+        faults.append(
+            f"The population lacks {len(lacking):,} quasi-identifiers: add "
+            f"{abbreviate_names(lacking)}."
+        )
     for name in names:
-        if name not in population.arrow.column_names:
-            faults.append(f"The population has no column '{name}', a quasi-identifier: add it.")
+        if name in lacking:
             continue
         own, other = table.encode(name).values.type, population.encode(name).values.type
         if not _comparable(own, other):

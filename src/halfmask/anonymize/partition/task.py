@@ -10,6 +10,7 @@ import numpy as np
 from halfmask.errors import InfeasibleDemandsError, ParameterError, UnsatisfiableError
 from halfmask.metrics.space import Space, space_of
 from halfmask.models.requirements import LEAVE_OUT, group_statistics, largest_feasible
+from halfmask.models.verdict import most_achieved
 from halfmask.table.tuples import Tuples
 
 if TYPE_CHECKING:
@@ -177,9 +178,10 @@ def require_feasible(task: PartitionTask) -> None:
     one = np.zeros(len(task), dtype=np.int64)
     if len(task) == 0 or task.failing(one).any():
         classes = task.classes(one)
+        verdicts = [model.check(classes) for model in task.models]
         raise UnsatisfiableError(
-            "Not even all rows in one class satisfy the models.",
-            verdicts=[model.check(classes) for model in task.models],
+            "Not even all rows in one class keep the promises.",
+            verdicts=verdicts,
             suppressed=0,
-            advice=["Ask for no more than the verdicts say is achieved."],
+            advice=most_achieved(verdicts),
         )
