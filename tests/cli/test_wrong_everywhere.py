@@ -84,7 +84,7 @@ WRONG = {
     "discriminate": [("discriminate people.csv --target nobody", ["nobody"])],
     "cocluster": [
         ("cocluster people.csv --columns age,jobb", []),
-        ("cocluster people.csv --columns age", ["name two or more columns"]),
+        ("cocluster people.csv --columns age", ["two columns or more"]),
     ],
     "recode": [("recode people.csv nowhere.json --k 2 -o out.csv", ["nowhere.json"])],
 }  # fmt: skip

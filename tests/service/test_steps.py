@@ -13,6 +13,7 @@ from serving import CANARY, PEOPLE
 
 import halfmask as hm
 from halfmask.report.page import render_page
+from halfmask.report.words import next_steps
 
 
 def fetch(service, file, *, download=False):
@@ -52,6 +53,35 @@ def test_parquet_is_opened_too(service, original):
     out = io.BytesIO()
     pq.write_table(original.arrow, out)
     assert service.upload(out.getvalue(), "people.parquet")["rows"] == 8
+
+
+def test_a_sheet_is_chosen_by_name(service, tmp_path):
+    import sqlite3
+
+    path = tmp_path / "p.sqlite"
+    with sqlite3.connect(path) as held:
+        for name in ("people", "codes"):
+            held.execute(f"CREATE TABLE {name} (age INTEGER, {name}_town TEXT)")
+            held.executemany(f"INSERT INTO {name} VALUES (?, ?)", [(30, "a"), (31, "b")] * 4)  # noqa: S608
+    held.close()
+    sent = {"params": {"name": "p.sqlite"}, "content": path.read_bytes()}
+    failed = service.run("POST", "/api/table", **sent)
+    assert "'people'" in failed["message"]
+    found = service.run(
+        "POST",
+        "/api/table",
+        **(sent | {"params": {"name": "p.sqlite", "table": "codes"}}),
+    )
+    assert [column["name"] for column in found["columns"]] == ["age", "codes_town"]
+    asked = {"columns": {"age": {"role": "quasi"}, "codes_town": {"role": "sensitive"}}}
+    assert service.run("PUT", "/api/schema", json=asked)["ok"]
+    assert service.run("POST", "/api/assess", json={})["rows"] == 8
+
+
+def test_the_page_lets_every_kind_of_file_be_chosen(service):
+    page = service.call("GET", "/").text
+    for ending in (".csv", ".zst", ".xz", ".zip", ".xlsx", ".dta", ".sav", ".sas7bdat", ".sqlite"):
+        assert page.count(ending) == 2  # of a table and of a population
 
 
 def test_how_a_text_is_written_can_be_said(service):
@@ -105,7 +135,9 @@ def test_a_schema_that_does_not_fit_changes_nothing(opened):
 def test_assess_gives_what_the_verb_gives(opened, original):
     found = opened.run("POST", "/api/assess", json={})
     expected = json.loads(json.dumps(hm.assess(original).to_dict()))
-    assert found == {"ok": True, "verb": "assess", **expected}
+    steps = next_steps(expected)
+    assert steps
+    assert found == {"ok": True, "verb": "assess", **expected, "steps": steps}
     assert opened.call("GET", "/api/results/assess").json() == found
     page = fetch(opened, "assessment.html")
     assert page.text == render_page(expected)
@@ -250,6 +282,8 @@ def test_a_query_is_answered_with_its_levels(opened, original):
     found = opened.run("POST", "/api/query", json={"sql": SQL})
     assert found["data"] == hm.query(original, SQL).to_arrow().to_pylist()
     assert found["answer"]["levels"][0]["rows"] == 2
+    assert found["coverage"][0] == f"2 rows; {found['answer']['people']} people could be published."
+    assert any(line.startswith("Withheld, ") for line in found["coverage"])
     assert "Answer to a query" in fetch(opened, "answer.html").text
     assert fetch(opened, "answer.csv", download=True).text.startswith('"city","people"')
 

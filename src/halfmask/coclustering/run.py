@@ -269,9 +269,8 @@ def cocluster(
     names = list(whole.schema.quasi if variables is None else variables)
     require_known(names, whole.column_names)
     if len(names) == 1:
-        raise InputError(
-            f"Co-clustering says how columns go together, and {names[0]!r} is one: name two or "
-            "more columns."
+        raise ParameterError(
+            "columns", names[0], "two columns or more, to see how they go together"
         )
     sides = dimensions or ("rows" if variables is None else len(names))
     by_columns = sides == len(names) and 2 <= len(names) <= _MOST

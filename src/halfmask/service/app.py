@@ -133,8 +133,9 @@ def _add_table(app: FastAPI, runner: StepRunner, rules: RequestRules) -> None:
         delimiter: str | None = None,
         encoding: str | None = None,
         decimal: str | None = None,
+        table: str | None = None,
     ) -> Response:
-        how = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal}
+        how = {"delimiter": delimiter, "encoding": encoding, "decimal": decimal, "table": table}
         job = runner.jobs.claim("open")
         place = await _receive(request, runner.space, name, rules.upload_limit, job)
         return _accept(runner.open_sent(job, place, rules.unpacked_limit, how))

@@ -94,7 +94,7 @@ def guaranteed_answer(
     private_folder(ledgers.answers.parent)
     ledger.write(ledgers.answers)
     facts = {"answer": answer.to_dict(), "data": plain_rows(answer.to_arrow())}
-    return write_result("query", answer, facts, folder)
+    return write_result("query", answer, facts | {"coverage": list(answer.coverage)}, folder)
 
 
 @dataclass(eq=False)
@@ -226,12 +226,14 @@ def assess(
 ) -> dict[str, Any]:
     """Measure who stands out, also in a population where there is one."""
     from halfmask.assessment.assess import assess
+    from halfmask.report.words import next_steps
 
     people = _people(loaded, population)()
     found = assess(
         loaded.table(now), population=people, **_fields_given(asked, requests.AssessRequest)
     )
-    return write_result("assess", found, found.to_dict(), folder)
+    facts = found.to_dict()
+    return write_result("assess", found, facts | {"steps": next_steps(facts)}, folder)
 
 
 def anonymize(
@@ -313,12 +315,14 @@ def compare(
 ) -> dict[str, Any]:
     """Compare the release in ``made`` with the original."""
     from halfmask.assessment.compare import compare
+    from halfmask.report.words import comparison_steps
 
     table = loaded.table(now)  # a process that has to read it holds no release of it
     held, release = loaded.release or (None, None)
     there = release if held == made else made / "release.parquet"
     found = compare(table, there, **_fields_given(asked, requests.CompareRequest))
-    return write_result("compare", found, found.to_dict(), folder)
+    facts = found.to_dict()
+    return write_result("compare", found, facts | {"steps": comparison_steps(facts)}, folder)
 
 
 def query(

@@ -9,6 +9,7 @@ const FIELDS = {
       options: [[",", "comma"], [";", "semicolon"], ["\t", "tab"], ["|", "bar"]], hint: "detected", more: true },
     { name: "decimal", label: "Decimal mark", kind: "choice", options: [[",", "comma: 3,5"]], hint: "point: 3.5", more: true },
     { name: "encoding", label: "Encoding", kind: "choice", options: ["utf-8", "latin-1", "cp1252"], hint: "detected", more: true },
+    { name: "table", label: "Sheet of a workbook, or table of a database file", kind: "text", more: true },
   ],
   assess: [
     { name: "size", label: "Largest sets of columns", kind: "whole", min: 1, max: 9, value: 3, more: true },

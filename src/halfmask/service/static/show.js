@@ -3,6 +3,10 @@ import * as draw from "/static/draw.js";
 
 const place = (id) => document.getElementById(id);
 
+// What to do next, as the reports say it.
+const steps = (lines) => (lines && lines.length ? [draw.element("h3", {}, "What to do next"),
+  draw.element("ul", {}, ...lines.map((line) => draw.element("li", {}, line)))] : []);
+
 export async function showAssessment(found) {
   place("assess-result").replaceChildren(
     draw.figures([
@@ -12,6 +16,7 @@ export async function showAssessment(found) {
       ["smallest class, people", draw.count(found.smallest)], ["classes", draw.count(found.classes)],
     ]),
     draw.element("h3", {}, "If it were published as it is"), draw.criteria(found),
+    ...steps(found.steps),
     await draw.links([["assessment.html", "Open the whole assessment"]]));
 }
 
@@ -38,6 +43,8 @@ export async function showRelease(found) {
     draw.table(["promise", "kept", "required", "achieved", "about"], found.verdicts.map((one) =>
       [one.model, draw.mark(one.holds), one.required ?? "each own", one.achieved ?? "by demand", one.column || "everybody"])),
     ...draw.paragraphs(found.verdicts.filter((one) => (one.demands || []).length).map(byDemand), "quiet"),
+    ...((found.tried || []).length ? [draw.element("h3", {}, "Tried"), draw.table(["method", "loss", ""], found.tried.map((one) =>
+      [one.method, one.loss === null || one.loss === undefined ? "" : draw.percent(one.loss), one.method === found.method ? "released" : one.reason || ""]))] : []),
     draw.element("h3", {}, "What was done to each column"),
     draw.table(["column", "role", "what was done", "loss"], columns),
     ...draw.paragraphs(found.notes, "quiet"),
@@ -76,6 +83,7 @@ export async function showComparison(found) {
       ["mean risk (marketer)", draw.percent(found.before.marketer), told(draw.percent(found.after.marketer))],
     ]),
     draw.element("h3", {}, "Three questions to a release"), draw.criteria(found),
+    ...steps(found.steps),
     await draw.links([["comparison.html", "Open the whole comparison"]]));
 }
 
@@ -111,7 +119,7 @@ export async function showAnswer(found) {
     rows.length > 500 ? draw.element("p", { class: "quiet" }, `The first 500 of ${draw.count(rows.length)} rows.`) : "",
     ...(levels.length ? [draw.element("h3", {}, "Levels"),
       draw.table(["level", "step", "guarantee", "rows"], levels)] : []),
-    ...draw.paragraphs(answer.notes, "quiet"),
+    ...draw.paragraphs([...(found.coverage || []), ...answer.notes], "quiet"),
     await draw.links([["answer.html", "Open the whole answer"], ["answer.parquet", "Save the rows as Parquet"],
       ["answer.csv", "Save the rows as CSV"]]));
 }
