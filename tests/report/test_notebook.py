@@ -45,6 +45,16 @@ def test_a_table_shows_its_schema_and_no_row(people):
     assert "quasi" in people.schema._repr_html_()
 
 
+def test_a_proposal_shows_why_and_no_value(people):
+    shown = hm.describe(people.arrow.drop(["k_i"]))._repr_html_()
+    assert "Proposed schema, from 12 rows and 3 columns" in shown
+    assert "others may know it" in shown
+    for value in (CANARY, "gout", "&lt;b&gt;", ">31<"):
+        assert value not in shown
+    wide = hm.describe(pa.table({f"c{i}": [1, 2, 3] for i in range(60)}))._repr_html_()
+    assert "and 20 more" in wide
+
+
 def test_results_show_what_the_report_says_first(people, release):
     compared = hm.compare(people, release, learn=False, attacks=5)
     points = hm.frontier(

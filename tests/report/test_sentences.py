@@ -29,9 +29,11 @@ from halfmask.report.words import (
     mark,
     next_steps,
     own_notes,
+    role_text,
     setting_lines,
     style,
 )
+from halfmask.table.columns import ROLES
 from halfmask.table.document import plain_value
 
 
@@ -250,6 +252,8 @@ def test_many_certain_columns_share_a_line():
         "Certain for a share of the rows once the quasi-identifiers are known: a (50.0%), "
         "b (50.0%), c (25.0%): ask for l-diversity or t-closeness too."
     )
+    (one,) = next_steps(assessment(disclosures=[{"column": "a", "homogeneity": 0.0001}]))
+    assert one.startswith("a is certain for under 0.1% of the rows")
 
 
 def test_a_way_that_helps_nobody_is_no_way():
@@ -269,6 +273,11 @@ def test_settings_are_told_in_words_and_only_where_they_were_set():
     divided = {"weights": {"age": 2.0, "sex": 1.0}, "value": 0.30101, "left_out": 0,
                "suppression": 0.0, "must_link": "home"}  # fmt: skip
     assert setting_lines(divided) == [("weights", "age 2, sex 1"), ("must link", "home")]
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_each_role_is_told_in_words(role):
+    assert " " in role_text(role)
 
 
 def test_needs_are_said_to_be_met_only_where_they_are():

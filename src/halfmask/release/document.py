@@ -400,7 +400,7 @@ def counted_change(schema: Schema, name: str, values: int | None) -> ColumnChang
     if role == "identifier":
         return ColumnChange(name, role, "removed: it names a person", published=False)
     if role == "drop":
-        return ColumnChange(name, role, "removed: as the schema says", published=False)
+        return ColumnChange(name, role, "removed, as the schema says", published=False)
     return ColumnChange(name, role, AS_IT_WAS, published=True, before=values, after=values)
 
 

@@ -302,9 +302,11 @@ def _certain(columns: list[tuple[str, float]], rows: str) -> list[str]:
     found = [(name, share) for name, share in columns if share > 0]
     ask = "once the quasi-identifiers are known: ask for l-diversity or t-closeness too."
     if len(found) <= _LINES:
-        return [f"{name} is certain for {share:.1%} of {rows} {ask}" for name, share in found]
+        return [
+            f"{name} is certain for {percent_text(share)} of {rows} {ask}" for name, share in found
+        ]
     found.sort(key=lambda one: -one[1])
-    said = ", ".join(f"{name} ({share:.1%})" for name, share in found[:_NAMED])
+    said = ", ".join(f"{name} ({percent_text(share)})" for name, share in found[:_NAMED])
     more = f" and {len(found) - _NAMED:,} more columns" if len(found) > _NAMED else ""
     return [f"Certain for a share of {rows} {ask.split(':')[0]}: {said}{more}:{ask.split(':')[1]}"]
 
@@ -506,6 +508,7 @@ _ROLES = {
     "person": "says whose row it is",
     "policy": "a person's own demand",
     "other": "leaves as it is",
+    "drop": "does not leave",
 }
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 from halfmask.errors import HierarchyError, InputError, ParameterError
 from halfmask.table.classes import QuasiIdentifiers, search_quasi_identifiers
 from halfmask.table.columns import Column, abbreviate_names
+from halfmask.table.document import grid, lines, view
 from halfmask.table.hierarchies import Auto, Dates, Flat
 from halfmask.table.hierarchies.builders import INTERVALS, find_automatic
 from halfmask.table.moments import (
@@ -118,6 +119,13 @@ class Description:
     def __repr__(self) -> str:
         return f"Description({self.rows:,} rows, {len(self.columns)} columns)"
 
+    def _repr_html_(self) -> str:
+        """The proposal column by column, and what else was seen; no value of a column."""
+        rows = [(p.name, p.role, p.kind, p.distinct, p.missing, p.reason) for p in self.columns]
+        headings = ("column", "role", "kind", "distinct", "missing", "why")
+        title = f"Proposed schema, from {self.rows:,} rows and {len(self.columns):,} columns"
+        return view(title, grid(headings, rows, _SHOWN), lines(self.notes))
+
     def to_schema(self) -> Schema:
         """The proposal as a schema."""
         columns: dict[str, Any] = {
@@ -161,6 +169,9 @@ class Description:
             "decimal": self.decimal,
             "notes": list(self.notes),
         }
+
+
+_SHOWN = 40  # columns that a notebook shows; to_toml() holds all
 
 
 def _sentence(text: str) -> str:
