@@ -69,6 +69,40 @@ def test_a_promise_that_rows_do_not_show_is_named_and_the_rest_checked(
         assert halfmask("check", name).code == 2
 
 
+DRAWN = {
+    "private": (("--method", "marginals", "--epsilon", 1, "--domains", "book.csv"),
+                "left under epsilon = 1, for tables that differ by"),
+    "synthetic": (("--k", 2), "left without a formal guarantee"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", DRAWN)
+@pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
+def test_drawn_rows_say_how_they_left_and_which_they_are(
+    tmp_path, monkeypatch, halfmask, what, name
+):
+    monkeypatch.chdir(tmp_path)
+    rows = "sex,ill\n" + "f,flu\n" * 40 + "m,gout\n" * 40 + "m,flu\n" * 9 + "f,gout\n" * 9
+    (tmp_path / "p.csv").write_text(rows, encoding="utf-8")
+    (tmp_path / "book.csv").write_text(
+        "column,value\nsex,f\nsex,m\nill,flu\nill,gout\n", encoding="utf-8"
+    )
+    roles = ("--quasi", "sex", "--sensitive", "ill")
+    options, left = DRAWN[what]
+    made = halfmask("synthesize", "p.csv", *roles, *options, "-o", name)
+    assert made.code == 0, made.err
+    said = halfmask("check", name)
+    assert (said.code, left in said.err) == (0, True)
+    assert "hash is the one in the record" in said.err
+    assert "Name --k" not in said.err
+    assert left.removeprefix("left ") in halfmask("check", name, "--json").json()["release"]["left"]
+    if name.endswith("csv"):
+        assert "0." not in (tmp_path / "out.toml").read_text(encoding="utf-8")  # nothing measured
+        text = (tmp_path / name).read_text(encoding="utf-8")
+        (tmp_path / name).write_text(text.replace("flu", "gout", 1), encoding="utf-8")
+        assert halfmask("check", name).code == 2
+
+
 def test_python_says_what_it_cannot_look_at(people, halfmask):
     halfmask("anonymize", "p.csv", "--population-risk", 0.05, "--method", "local", "-o", "o.csv")
     text = (people / "o.toml").read_text(encoding="utf-8")

@@ -265,6 +265,8 @@ def record_state(file: str, schema: Schema) -> dict[str, Any]:
         return {}
     promises = [dict(one) for one in facts.get("promises", ())]
     found = {"made_with": facts.get("made_with"), "rows": facts.get("rows"), "promises": promises}
+    if isinstance(facts.get("left"), str):
+        found["left"] = facts["left"]
     if unseen := unseen_promises(schema):
         found["not_seen"] = [{"model": name, "reason": why} for name, why in unseen]
     same = matches_record(file, facts)
@@ -306,7 +308,12 @@ def show_record_state(standing: Mapping[str, Any]) -> None:
             f"{one['model']}: kept when it was released. It cannot be looked at again here: "
             f"{one['reason']}."
         )
-    if not standing["promises"]:
+    if "left" in standing:
+        show.say(
+            f"By its record these rows left {standing['left']}: they were drawn, or have noise, "
+            "and no row can show that again."
+        )
+    elif not standing["promises"]:
         show.say(
             "Its record states no promise of a model: the smallest class and the risks are what "
             "its rows give. Name --k, --l, --t or another to hold them to one."

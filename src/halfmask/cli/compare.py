@@ -223,8 +223,10 @@ def show_short_comparison(found: Comparison) -> None:
     from halfmask.report.words import MADE_UP, comparison_steps
 
     show.findings("Original and release", found.findings, "sizes")
-    loss = "not known" if found.loss is None else show.percent(found.loss)
-    show.say(f"Loss: {loss} of the detail in the columns that others may know.")
+    if found.loss is None:
+        show.say("Loss: not known, as the release holds values that the original does not know.")
+    else:
+        show.say(f"Loss: {show.percent(found.loss)} of the detail in columns that others may know.")
     used = [one for one in found.findings if one.measure in SHORT]
     show.findings("What it is good for", used, "use")
     _show_summaries(found, _COLUMNS)

@@ -64,6 +64,7 @@ _ABOUT = (
     "halfmask check FILE looks at both again."
 )
 _NEAR = 1e-9
+ABOUT_DRAWN = "Rows or figures that halfmask let leave: how they were made, and which they are."
 ABOUT_ANSWER = "The answer of a query, checked by halfmask before it left: whom its rows cover."
 
 

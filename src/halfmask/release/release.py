@@ -249,15 +249,23 @@ class Release:
 
         if write_elsewhere(self, path, table):
             return
-        if self.schema is None:
-            write_table(self.to_arrow(), path, given=self.given)
-            return
         from halfmask.release.record import write_aside_file, write_release
 
+        if self.schema is None:
+            own = self._own_record()
+            if own is None:
+                write_table(self.to_arrow(), path, given=self.given)
+            else:
+                write_release(self.to_arrow(), path, own, self.given)
+            return
         if self._aside is not None and table_kind(path) == ".parquet":
             write_aside_file(self._aside, path, self.record())
             return
         write_release(self.to_arrow(), path, self.record(), self.given)
+
+    def _own_record(self) -> FileRecord | None:
+        """What a file says of rows that have no schema; None: nothing."""
+        return None
 
     def record(self) -> FileRecord:
         """What a file of these rows says of itself."""
@@ -475,6 +483,16 @@ class Answer(Release):
         return render_answer(self.to_dict(), self._arrow.column_names, rows)
 
 
+def _drawn_rows(release: Release, how: str) -> FileRecord:
+    """What a file says of rows that are nobody's: how they were made, nothing that was measured."""
+    from halfmask.release.record import ABOUT_DRAWN, FileRecord
+    from halfmask.table.schema import Schema
+
+    facts = {"format": "halfmask.drawn/1", "method": release.method, "rows": len(release),
+             "left": how}  # fmt: skip
+    return FileRecord(Schema(), facts, ABOUT_DRAWN)
+
+
 class PrivateRelease(Release):
     """Rows or answers under differential privacy, with the accountant's receipt.
 
@@ -498,6 +516,9 @@ class PrivateRelease(Release):
     def bounds(self) -> tuple[ColumnBound, ...]:
         """How well an attacker can guess membership and each column of one person."""
         return self.guarantee.bounds
+
+    def _own_record(self) -> FileRecord:
+        return _drawn_rows(self, f"under {self.receipt.promise}, for {self.receipt.neighbors}")
 
     def _summary(self) -> str:
         chances = ", ".join(f"{b.column} {100 * b.after:.3g}%" for b in self.bounds)
@@ -548,6 +569,9 @@ class SyntheticRelease(Release):
         """Attribution, nearness, the three criteria, membership and likeness."""
         found: Mapping[str, Any] = self.statement["measured"]
         return found
+
+    def _own_record(self) -> FileRecord:
+        return _drawn_rows(self, "without a formal guarantee")
 
     def _summary(self) -> str:
         return f"{len(self):,} rows; {self.method}; no formal guarantee"
