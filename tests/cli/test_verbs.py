@@ -367,3 +367,37 @@ def test_who_states_no_demand_is_said_to_be_promised_nothing(halfmask, tmp_path)
         said = halfmask(*arguments).err
         assert "Who states no demand is promised nothing." in said  # of few no number is told
         assert "people state no demand" not in said
+
+
+def test_who_is_left_out_and_what_is_lost_is_pointed_at(halfmask, tmp_path):
+    rows = "age,sex\n" + "30,f\n" * 9 + "31,f\n" * 9 + "77,m\n"
+    (tmp_path / "p.csv").write_text(rows, encoding="utf-8")
+    asked = (
+        "anonymize",
+        tmp_path / "p.csv",
+        "--quasi",
+        "age,sex",
+        "--k",
+        5,
+        "-o",
+        tmp_path / "o.csv",
+    )
+    left = halfmask(*asked, "--suppression", 0.1, "--method", "optimal")
+    assert "says who was left out, by group" in left.err
+    assert "Nothing is left" not in left.err
+    lost = halfmask(*asked, "--method", "optimal")
+    assert "left out, by group" not in lost.err
+    assert "Nothing is left of age, sex: fewer quasi-identifiers" in lost.err
+
+
+def test_many_columns_are_not_all_printed(halfmask, tmp_path):
+    names = [f"c{i}" for i in range(45)]
+    rows = ",".join(names) + "\n" + ",".join(["1"] * 45) + "\n" + ",".join(["2"] * 45) + "\n"
+    (tmp_path / "p.csv").write_text(rows * 1, encoding="utf-8")
+    made = halfmask("anonymize", tmp_path / "p.csv", "--quasi", ",".join(names), "--k", 2,
+                    "--method", "mondrian", "-o", tmp_path / "o.csv")  # fmt: skip
+    assert "And 5 more columns: --report and --json list them all." in made.err
+    assert "c44" not in made.out
+    both = halfmask("compare", tmp_path / "p.csv", tmp_path / "o.csv", "--quasi", ",".join(names),
+                    "--no-learn", "--attacks", 2)  # fmt: skip
+    assert "numeric columns changed" in both.err

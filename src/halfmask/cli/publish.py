@@ -100,7 +100,9 @@ def _beside(release: Release, output: str) -> str:
     from halfmask.table.read import schema_beside
 
     if release.schema is None:
-        return ""
+        drawn = release.kind in ("private", "synthetic") and not output.endswith("/")
+        text = drawn and not holds_metadata(output)
+        return f", how it left in {schema_beside(Path(output))}" if text else ""
     if output.endswith("/") or holds_metadata(output):
         return ", with its schema and promises in it"
     return f", its schema and promises in {schema_beside(Path(output))}"
@@ -132,8 +134,29 @@ def show_release(release: Release, *, to: str = "stdout") -> None:
     if len(done) > _COLUMNS:
         show.say(f"And {len(done) - _COLUMNS:,} more columns: --report and --json list them all.")
     show.print_notes(release)
+    for line in _next_steps(release):
+        show.say(line)
 
 
+def _next_steps(release: Release) -> list[str]:
+    """What whoever holds the table may look at next."""
+    from halfmask.table.columns import abbreviate_names
+
+    out = []
+    lost = [one.name for one in release.columns if one.loss is not None and one.loss > _NOTHING]
+    if lost:
+        out.append(
+            f"Nothing is left of {abbreviate_names(lost)}: fewer quasi-identifiers, a hierarchy of "
+            "more levels (a tree or csv for texts), --labels sets or more time may keep some of it."
+        )
+    if release.suppressed:
+        out.append(
+            "halfmask compare, with the original and this release, says who was left out, by group."
+        )
+    return out
+
+
+_NOTHING = 0.99  # a loss of a column beside which hardly anything is left
 _COLUMNS = 40  # columns that are printed
 
 
