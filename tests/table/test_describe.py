@@ -230,6 +230,21 @@ def test_numbers_that_several_rows_share_say_whose_they_are(what: str | None) ->
         assert (found.columns[0].role == "identifier") is (what is not None)
 
 
+def test_numbers_of_people_are_known_when_they_are_written_with_a_point(tmp_path) -> None:
+    """As frames write whole numbers of which one was missing."""
+    ages = "".join(f"{93703 + i}.0,{20 + i % 60}.0\n" for i in range(200))
+    for name in ("SEQN", "serial"):
+        path = tmp_path / f"{name}.csv"
+        path.write_text(f"{name},age\n{ages}", encoding="utf-8")
+        assert [p.role for p in hm.describe(path).columns] == ["identifier", "quasi"]
+    rows = {"patient_no": np.repeat(np.arange(100) + 5000.0, 3), "age": np.arange(300) % 80}
+    assert hm.describe(pa.table(rows)).to_schema().person == "patient_no"
+    spent = np.random.default_rng(1).choice(90000, 60, replace=False) * 1.0
+    assert hm.describe(pa.table({"spent": spent})).columns[0].role == "quasi"
+    height = hm.describe(pa.table({"height": np.arange(60) + 100.5})).columns[0]
+    assert height.role == "quasi"
+
+
 def test_numbers_of_cases_are_identifiers_and_few_rooms_no_household() -> None:
     rows = {"Fallnummer": np.repeat(np.arange(100) + 5000, 3), "age": np.arange(300) % 80}
     assert hm.describe(pa.table(rows)).columns[0].role == "identifier"

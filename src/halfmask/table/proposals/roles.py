@@ -170,7 +170,7 @@ def named_demand(name: str) -> str | None:
 def is_person(facts: Facts) -> bool:
     """Whether a column seems to say whose row this is, with several rows for some people."""
     return (
-        (facts.is_text or facts.is_integer)
+        (facts.is_text or facts.is_whole)
         and words.contains_word(words.PEOPLE, facts.words)
         and not words.counts_something(facts.words)
         and facts.missing == 0
@@ -184,7 +184,7 @@ def is_household(facts: Facts) -> bool:
     counted = words.contains_word(words.AMOUNTS, facts.words)  # or perhaps the people in each
     least = 0.1 if counted else 0.02
     return (
-        (facts.is_text or facts.is_integer)
+        (facts.is_text or facts.is_whole)
         and words.contains_word(words.HOUSEHOLDS, facts.words)
         and not words.counts_something(facts.words)
         and facts.missing == 0
@@ -244,10 +244,10 @@ def _named_identifier(facts: Facts) -> RoleFound | None:
     )
     half = facts.distinct >= 0.5 * facts.held
     several = half or facts.distinct >= max(_ENOUGH_ROWS, _REPEATED * facts.held)
-    if named and (facts.is_text or (facts.is_integer and several)):
+    if named and (facts.is_text or (facts.is_whole and several)):
         return RoleFound("identifier", "its name says that it identifies a person", _share(facts))
-    numbered = facts.is_text or facts.is_integer
-    if facts.is_integer and words.contains_word(words.AMOUNTS, said):
+    numbered = facts.is_text or facts.is_whole
+    if facts.is_whole and words.contains_word(words.AMOUNTS, said):
         numbered = _are_numbers_of_people(facts)  # or how many of them there are
     if numbered and half and words.contains_word(words.PEOPLE, said):
         return RoleFound("identifier", "its name says that it numbers people", _share(facts))
@@ -285,7 +285,7 @@ def _unique(facts: Facts) -> RoleFound | None:
     many = facts.held >= _ENOUGH_ROWS and facts.distinct >= _NEARLY_ALL * facts.held
     if not many or words.contains_word(words.PLACES, facts.words):
         return None
-    if not facts.is_text and not (facts.is_integer and _are_numbers_of_people(facts)):
+    if not facts.is_text and not (facts.is_whole and _are_numbers_of_people(facts)):
         return None
     every = "every" if facts.distinct == facts.held else "nearly every"
     return RoleFound("identifier", f"{every} row has another value", _share(facts))

@@ -88,6 +88,16 @@ class Facts:
         """Whether the values are whole numbers."""
         return bool(pa.types.is_integer(self.values.type))
 
+    @cached_property
+    def is_whole(self) -> bool:
+        """Whether the values are whole numbers, however they are written (``93703.0``)."""
+        if self.is_integer or not pa.types.is_floating(self.values.type):
+            return self.is_integer
+        numbers = self.values.cast(pa.float64(), safe=False)
+        return bool(
+            pc.all(pc.and_(pc.is_finite(numbers), pc.equal(numbers, pc.floor(numbers)))).as_py()
+        )
+
     @property
     def is_number(self) -> bool:
         """Whether the values are numbers."""
