@@ -205,6 +205,10 @@ def test_a_survey_is_weighed(halfmask, tmp_path):
     risks = halfmask("risks", path, *roles, "--json").json()["risks"]
     assert [one["risk"] for one in risks] == ["prosecutor", "individual", "weighted", "special_dis"]
     assert risks[1]["highest"] == pytest.approx(0.6931, abs=1e-4)  # p = 1/2 alone: log 2
+    assert (
+        "Rows are above the limit: -o risks.csv writes which" in halfmask("risks", path, *roles).err
+    )
+    assert "above the limit" not in halfmask("risks", path, *roles, "--limit", 1).err
     refused = halfmask("risks", path, "--quasi", "age", "--weights", "job")
     assert refused.code == 1
     assert "holds text, not weights" in refused.err

@@ -308,6 +308,12 @@ def risks_command(file: str, output: str | None, as_json: bool, **given: Any) ->
             ("risk", "highest", "mean", f"rows above {show.number_text(given['limit'])}"),
             [(one["risk"], one["highest"], one["mean"], one["above"]) for one in facts],
         )
+        if any(one["above"] for one in facts):
+            where = f"{output} says which" if output else "-o risks.csv writes which"
+            show.say(
+                f"Rows are above the limit: {where}; halfmask anonymize with a promise (--k) "
+                "brings them below, halfmask assess says which columns make them stand out."
+            )
 
 
 def read_needs(given: dict[str, Any]) -> list[Need]:
