@@ -209,6 +209,18 @@ def test_identifiers_are_told_by_their_values_and_amounts_are_none() -> None:
     assert {roles[name] for name in ("spent", "born", "plz")} == {"quasi"}
 
 
+@pytest.mark.parametrize("name", ["weight", "instance weight"])
+def test_places_of_birth_measure_no_body(name: str) -> None:
+    """Else the sampling weights of a census are a quasi-identifier, and leave."""
+    weights = np.random.default_rng(2).gamma(3, 580, 200) + 1
+    rows = {name: weights, "country of birth father": ["a", "b"] * 100}
+    assert hm.describe(pa.table(rows)).to_schema().weight == name
+    grams = {"birth_weight": weights, "sex": ["f", "m"] * 100}
+    assert hm.describe(pa.table(grams)).to_schema().weight is None
+    born = {"weight": weights, "year of birth": np.arange(200) % 40 + 1980}
+    assert hm.describe(pa.table(born)).to_schema().weight is None
+
+
 NUMBERED = {
     "person": ["participant_no", "NHS_number", "PatNr", "Versichertennr", "numéro_patient"],
     "household": ["household_number", "no_menage", "huishoudnr"],

@@ -80,7 +80,7 @@ def design_of(facts: Sequence[Facts], pairs: Callable[[Facts, Facts], int]) -> S
     if person is not None:
         said = f"{person.distinct:,} people in {person.rows:,} rows"
         roles[person.name] = RoleFound("identifier", "says whose row this is; never leaves", said)
-    bodies = any(words.contains_word(words.BODIES, f.words) for f in facts)
+    bodies = any(_measures_bodies(f) for f in facts)
     drawn = any(words.contains_word(words.STRATA + " " + words.CLUSTERS, f.words) for f in facts)
     weights = [f for f in facts if f.name not in roles and is_weight(f, bodies=bodies, drawn=drawn)]
     faults = {one.name: _weight_fault(one, person, pairs) for one in weights}
@@ -100,6 +100,12 @@ def design_of(facts: Sequence[Facts], pairs: Callable[[Facts, Facts], int]) -> S
         next((name for name, fault in faults.items() if not fault), None),
         roles,
     )
+
+
+def _measures_bodies(facts: Facts) -> bool:
+    """Whether a column is about bodies, or births; where somebody was born is about neither."""
+    born = words.contains_word(words.BIRTHS, facts.words) and not facts.is_text
+    return born or words.contains_word(words.BODIES, facts.words)
 
 
 def _weight_fault(weight: Facts, person: Facts | None, pairs: Callable[[Facts, Facts], int]) -> str:
@@ -209,7 +215,7 @@ def is_weight(facts: Facts, *, bodies: bool, drawn: bool = False) -> bool:
         return False
     if words.contains_word(words.SURVEYS, facts.words):
         return True
-    if bodies:
+    if bodies or words.contains_word(words.BIRTHS, facts.words):
         return False
     if drawn or (facts.words == ("w",) and not facts.is_integer):
         return True

@@ -213,8 +213,9 @@ WEIGHTS = """
     *designweight* hochrechnung* gewichtung* ponder* wtint* wtmec* wtsaf* wtdr* factorexpansion
     factorelevacion weegfactor* pesosmuestral* pesomuestral* db090 rb050 rb060 pb040 pb060"""
 BODY_OR_SURVEY_WEIGHTS = "w weight weights wgt wt wght gewicht poids peso gewichten"
-SURVEYS = "sample sampling survey design final person household population expansion base"
-BODIES = "height *grosse* taille altura altezza lengte bmi bmxht stature body birth geburts"
+SURVEYS = "sample sampling survey design final person household population expansion base instance"
+BODIES = "height *grosse* taille altura altezza lengte bmi bmxht stature body"
+BIRTHS = "birth *geburt* naissance nacer nacimiento nascita geboorte*"  # how heavy somebody was
 STRATA = "stratum strata sdmvstra schichtung* strate strates estrato* strato strati db050"
 CLUSTERS = "psu sdmvpsu cluster clusters clusterid klumpen* grappe conglomerado* db060 db062"
 PLACES = "zip zipcode postal postcode plz cap cp insee fips postleitzahl* codepostal postcodes"
