@@ -143,8 +143,10 @@ def test_walks_over_a_lattice(geometric):
     scores = np.sort(rng.random((3, 4)), axis=1)
     weights = np.array([0.5, 0.2, 0.3])
     costs = scores, weights, geometric
-    floor = lattice.bounds.plain(heights, *costs)
-    assert floor.tolist() == lattice.bounds.compiled(heights, *costs).tolist()
+    floor = lattice.bounds(heights, *costs)
+    each = [(i % 3, i // 3 % 2, i // 6) for i in range(size)]
+    own = [lattice.combine.plain(scores[[0, 1, 2], levels], *costs[1:]) for levels in each]
+    assert floor == pytest.approx(own, rel=1e-15)
     one = [scores[0, 1], scores[1, 1], scores[2, 2]]  # node 1 + 1 * 3 + 2 * 6
     wanted = np.exp(np.log1p(one) @ weights) - 1 if geometric else np.dot(one, weights)
     assert floor[16] == pytest.approx(wanted)
@@ -188,7 +190,7 @@ def test_a_long_walk_is_left_to_the_kernel():
 
 def test_everything_in_a_box_is_ruled_out():
     state = np.zeros(12, np.int8)
-    lattice.rule_out(state, np.array([2, 3]), (0, 1), (1, 2))
+    lattice.rule_out(lattice.by_level(state, np.array([2, 3])), (0, 1), (1, 2))
     assert np.flatnonzero(state).tolist() == [3, 4, 6, 7]  # level + 3 * level
 
 
@@ -202,10 +204,6 @@ def test_bits_of_classes():
         sizes = np.array([min(3, int(rows[fits[a:b]].sum())) for a, b in pairwise(starts)])
         given = lattice.Fits(sizes, starts, fits, rows, np.arange(12), codes)
         same(lattice.entropies.plain(given, 6), lattice.entropies.compiled(given, 6))
-
-
-def test_the_work_of_a_huge_lattice_does_not_wrap():
-    assert lattice.bounds._work(np.ones(64, np.int64)) == 2**64 * 64
 
 
 def random_points(rng, n):

@@ -34,6 +34,8 @@ class LatticeBounds:
         floor = np.asarray(lattice.bounds(self.heights, *self._costs))
         self._floor = np.maximum(floor, problem.least)
         self._state = np.zeros(len(floor), dtype=np.int8)
+        self._nodes = lattice.by_level(self._state, self.heights)
+        self._bottom = [0] * len(self._sizes)
         self._source = np.full(len(floor), -1, dtype=np.int32)
         self._penalties = np.zeros((64, len(self.heights)))
         self._known = 0
@@ -81,7 +83,7 @@ class LatticeBounds:
 
     def rule_out(self, levels: Sequence[int]) -> None:
         """Nothing at or below ``levels`` is feasible."""
-        self._kernels.rule_out(self._state, self.heights, None, levels)
+        self._kernels.rule_out(self._nodes, self._bottom, levels)
 
     @property
     def ruled_out(self) -> NDArray[np.uint8]:
@@ -109,7 +111,11 @@ class LatticeBounds:
 
     def marks(self) -> DearMarks:
         """Marks for one search, which begin with what is ruled out."""
-        return DearMarks(self._kernels, self.heights, self._state.copy())
+        state = self._state.copy()
+        bottom, top = self._bottom, self.heights.tolist()
+        return DearMarks(
+            self._kernels, state, self._kernels.by_level(state, self.heights), bottom, top
+        )
 
     def levels(self, node: int) -> tuple[int, ...]:
         """The level of each column."""
@@ -139,8 +145,10 @@ class DearMarks:
     """Nodes that one search need not look at: not feasible, or dearer than its best solution."""
 
     _kernels: Any
-    _heights: NDArray[np.int64]
     _state: NDArray[np.int8]
+    _nodes: NDArray[np.int8]
+    _bottom: Sequence[int]
+    _top: Sequence[int]
 
     def close(
         self, outcome: NodeOutcome | NodeBounds, limit: float, before: float | None = None
@@ -151,9 +159,9 @@ class DearMarks:
         """
         known = np.inf if before is None else before
         if (outcome.hopeless and before is None) or limit < outcome.finer <= known:
-            self._kernels.rule_out(self._state, self._heights, None, outcome.levels)
+            self._kernels.rule_out(self._nodes, self._bottom, outcome.levels)
         if limit < outcome.coarser <= known:
-            self._kernels.rule_out(self._state, self._heights, outcome.levels, None)
+            self._kernels.rule_out(self._nodes, outcome.levels, self._top)
 
     def worth(self, node: int) -> bool:
         """Whether a node is not marked."""

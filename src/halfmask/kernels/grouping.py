@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: Fibonacci hashing
 # Keys that NumPy sorts in about the time in which a kernel is compiled; a call is worth so many.
 _SORTED, _CALL, _FEW = 14_000_000, 1_000, 8_192
+_NEAR = 1 << 17  # keys up to which their slots stay in a cache
 _DENSE = 4  # keys that there could be, for each that there is, up to which they are counted
 
 
@@ -58,8 +59,10 @@ def _regroup(
     ``rows`` for each of them.
     """
     n, width = keys.shape
-    size, bits = 16, 4  # open addressing; half the slots stay free, so that runs are short
-    while size < 2 * n:
+    near = width == 1 and n <= _NEAR
+    # Open addressing; half the slots stay free or more, so that runs are short.
+    room, size, bits = (4 if near else 2) * n, 16, 4
+    while size < room:
         size, bits = 2 * size, bits + 1
     cut = np.uint64(64 - bits)
     slots = narrow(size)
@@ -69,13 +72,24 @@ def _regroup(
     out = word_rows(n, width)
     sums = zeros(n)
     count = 0
-    if width == 1:  # the usual case, kept in registers
+    if near:  # the usual case: what stands in a slot is compared without asking whether it is free
         for i in range(n):
-            key = keys[i, 0]
-            for j in range(len(words)):
-                code = np.int64((key >> shifts[j]) & masks[j])
-                key = (key & ~(masks[j] << shifts[j])) | (maps[offsets[j] + code] << shifts[j])
+            key = _recode(keys[i, 0], shifts, masks, offsets, maps)
             slot = np.int64((key * _MIX) >> cut)  # the high bits: all bits of the key reach them
+            out[count, 0] = key  # where a free slot leads, so that it is the same
+            found = slots[slot] if slots[slot] >= 0 else count
+            while out[found, 0] != key:
+                slot = (slot + 1) & (size - 1)
+                found = slots[slot] if slots[slot] >= 0 else count
+            slots[slot] = found
+            count += found == count
+            ids[i] = found
+            sums[found] += rows[i]
+        return ids, out[:count], sums[:count]
+    if width == 1:  # many keys: their slots are far away, where one does not write without need
+        for i in range(n):
+            key = _recode(keys[i, 0], shifts, masks, offsets, maps)
+            slot = np.int64((key * _MIX) >> cut)
             found = slots[slot]
             while found >= 0 and out[found, 0] != key:
                 slot = (slot + 1) & (size - 1)
@@ -113,6 +127,14 @@ def _regroup(
         ids[i] = found
         sums[found] += rows[i]
     return ids, out[:count], sums[:count]
+
+
+@bare
+def _recode(key: Any, shifts: Any, masks: Any, offsets: Any, maps: Any) -> Any:
+    for j in range(len(shifts)):
+        code = np.int64((key >> shifts[j]) & masks[j])
+        key = (key & ~(masks[j] << shifts[j])) | (maps[offsets[j] + code] << shifts[j])
+    return key
 
 
 @bare

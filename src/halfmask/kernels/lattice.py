@@ -49,27 +49,19 @@ def _combine(
     return math.expm1(total) if geometric else total
 
 
-@kernel
-def _bounds(
+def bounds(
     heights: NDArray[np.int64],
     scores: NDArray[np.float64],
     weights: NDArray[np.float64],
     geometric: bool,  # noqa: FBT001
-) -> Any:
+) -> NDArray[np.float64]:
     """The metric of every node if no row were suppressed: a lower bound of what it really costs."""
-    columns = len(heights)
-    size = 1
-    for c in range(columns):
-        size *= heights[c] + 1
-    out = reals(size, 0.0)
-    picked = reals(columns, 0.0)
-    for node in range(size):
-        rest = node
-        for c in range(columns):
-            picked[c] = scores[c, rest % (heights[c] + 1)]
-            rest //= heights[c] + 1
-        out[node] = _combine(picked, weights, geometric)
-    return out
+    total = np.zeros(1)
+    for height, row, weight in zip(heights.tolist(), scores, weights.tolist(), strict=True):
+        levels = row[: height + 1]
+        parts = weight * (np.log1p(levels) if geometric else levels)
+        total = (total + parts[:, None]).ravel()
+    return np.expm1(total) if geometric else total
 
 
 class LatticeFacts(NamedTuple):
@@ -164,17 +156,14 @@ def lowest(order: NDArray[np.int64], position: int, facts: Any) -> float:
     return least
 
 
-def rule_out(
-    state: NDArray[np.int8],
-    heights: NDArray[np.int64],
-    low: Sequence[int] | None,
-    high: Sequence[int] | None,
-) -> None:
-    """Mark everything from ``low`` to ``high`` in every column as hopeless; None: all the way."""
-    nodes = state.reshape((heights + 1).tolist(), order="F")  # the first column varies fastest
-    least = [0] * len(heights) if low is None else low
-    most: Sequence[int | None] = [None] * len(heights) if high is None else [b + 1 for b in high]
-    nodes[tuple(map(slice, least, most))] = HOPELESS
+def by_level(state: NDArray[np.int8], heights: NDArray[np.int64]) -> NDArray[np.int8]:
+    """The same marks, one dimension per column."""
+    return state.reshape((heights + 1).tolist(), order="F")  # the first column varies fastest
+
+
+def rule_out(nodes: NDArray[np.int8], low: Sequence[int], high: Sequence[int]) -> None:
+    """Mark everything from ``low`` to ``high`` in every column as hopeless."""
+    nodes[tuple([slice(a, b + 1) for a, b in zip(low, high, strict=True)])] = HOPELESS
 
 
 @bare
@@ -227,23 +216,6 @@ def _penalty(
     return out
 
 
-def _plain_bounds(
-    heights: NDArray[np.int64],
-    scores: NDArray[np.float64],
-    weights: NDArray[np.float64],
-    geometric: bool,  # noqa: FBT001
-) -> Any:
-    """What ``bounds`` gives, all nodes at once; NumPy's logarithm may differ in the last bit."""
-    total = np.zeros(1)
-    for height, row, weight in zip(
-        heights.tolist(), scores.tolist(), weights.tolist(), strict=True
-    ):
-        levels = row[: height + 1]
-        parts = [weight * (math.log1p(x) if geometric else x) for x in levels]
-        total = (total + np.array(parts)[:, None]).ravel()
-    return np.array([math.expm1(x) for x in total.tolist()]) if geometric else total
-
-
 def _plain_penalty(
     keys: NDArray[np.uint64],
     lost: NDArray[np.int64],
@@ -276,12 +248,6 @@ def _plain_advance(order: NDArray[np.int64], position: int, facts: Any, limit: f
 
 # A small lattice is walked sooner than its kernels are compiled.
 combine: Any = Sparing(_combine, lambda *_: 1, 20_000)
-bounds: Any = Sparing(
-    _bounds,
-    lambda heights, *_: math.prod((heights + 1).tolist()) * len(heights),
-    5_000_000,
-    _plain_bounds,
-)
 advance: Any = Sparing(
     _advance, lambda *_: 1, 20_000, _plain_advance, lambda at, _, position, *__: at - position
 )

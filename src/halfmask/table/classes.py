@@ -12,6 +12,7 @@ Source: Nguyen and Castelluccia, "Techniques d'anonymisation tabulaire", 2020.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import combinations
 from math import comb
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -350,18 +351,14 @@ class Classes:
         self, fields: tuple[NDArray[Any], ...]
     ) -> tuple[NDArray[np.int32], NDArray[np.uint64], NDArray[np.int64]]:
         """As ``regroup``, with ``field_maps`` made before."""
-        from halfmask.kernels import grouping
-
-        ids, keys, rows = grouping.regroup(self.keys, self.rows, *fields)
+        ids, keys, rows = _grouping().regroup(self.keys, self.rows, *fields)
         return ids, keys, rows
 
     def merged(
         self, ids: NDArray[np.int32], keys: NDArray[np.uint64], rows: NDArray[np.int64]
     ) -> Classes:
         """The classes ``keys`` that arise when each class goes where ``ids`` says."""
-        from halfmask.kernels import grouping
-
-        n = len(keys)
+        grouping, n = _grouping(), len(keys)
         owners, people = None, rows
         if self.owners is not None:
             people = grouping.people_per_group(ids, n, self.owners.unit, self.owners.person)
@@ -541,6 +538,14 @@ def classes_by_id(
         histograms[key] = Histogram(*merged, **facts, people=stating, reference=everyone)
     keys = np.arange(count, dtype=np.uint64).reshape(-1, 1)
     return Classes(keys, sizes, people.astype(np.int64), histograms, population)
+
+
+@cache
+def _grouping() -> Any:
+    """The kernels that group, loaded when first needed; a search asks thousands of times."""
+    from halfmask.kernels import grouping
+
+    return grouping
 
 
 def _histogram(tuples: Tuples, name: str, ids: NDArray[np.int32], groups: int) -> Histogram:
