@@ -17,23 +17,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from halfmask.errors import ParameterError
-from halfmask.release.labels import Sets
-from halfmask.release.partition import RowPartition
 from halfmask.table.document import Result
 from halfmask.table.hierarchy import TOP
-from halfmask.table.tuples import Tuples, all_ones, distinct_numbers, pick_counts, tally
+from halfmask.table.tuples import all_ones
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from fractions import Fraction
 
     from numpy.typing import NDArray
 
     from halfmask.metrics.risk.reidentification import Reidentification
     from halfmask.models.verdict import Verdict
-    from halfmask.release.recoding import Recoding
+    from halfmask.release.partition import PublishedColumns
     from halfmask.table.schema import Schema
     from halfmask.table.table import Table
+    from halfmask.table.tuples import Tuples
 
 AS_IT_WAS = "kept as it was"
 PSEUDONYMS = "replaced by pseudonyms: not anonymous"
@@ -157,17 +155,12 @@ class ColumnChange(Result):
 
 
 def column_changes(
-    table: Table,
-    published: pa.Table,
-    recoding: Recoding | RowPartition,
-    step: NDArray[np.int32],
-    losses: Mapping[str, Fraction],
+    table: Table, published: pa.Table, found: PublishedColumns
 ) -> tuple[ColumnChange, ...]:
     """Describe every column of ``table`` in its order."""
-    entries = Tuples.of(table)
     return tuple(
-        _quasi_change(entries, published, recoding, step, float(losses[name]), name)
-        if name in losses
+        _quasi_change(table, published, found, name)
+        if name in found.cells
         else other_change(table, published, name)
         for name in table.arrow.column_names
     )
@@ -177,9 +170,7 @@ def counted_changes(
     source: Table,
     entries: Tuples,
     labels: pa.Table,
-    recoding: Recoding | RowPartition,
-    step: NDArray[np.int32],
-    losses: Mapping[str, Fraction],
+    found: PublishedColumns,
     distinct: Mapping[str, int],
 ) -> tuple[ColumnChange, ...]:
     """Describe every column of a table whose rows stay elsewhere.
@@ -188,81 +179,44 @@ def counted_changes(
         source: the table.
         entries: what stands for its rows.
         labels: what the entries publish that leave.
-        recoding: how they were generalized.
-        step: by which step of it; -1: suppressed.
-        losses: per quasi-identifier its loss.
+        found: what was counted of them.
         distinct: per other column that leaves, how many values the written rows hold.
     """
 
     def change(name: str) -> ColumnChange:
-        if name not in losses:
+        if name not in found.cells:
             return counted_change(source.schema, name, distinct.get(name))
-        loss = float(losses[name])
-        found = _quasi_change(entries, labels, recoding, step, loss, name)
+        told = _quasi_change(entries.table, labels, found, name)
         # Of a column that was counted at a coarser level nobody knows how many values it holds.
-        return replace(found, before=None) if name in entries.floors else found
+        return replace(told, before=None) if name in entries.floors else told
 
     return tuple(change(name) for name in source.column_names)
 
 
 def _quasi_change(
-    entries: Tuples,
-    published: pa.Table,
-    recoding: Recoding | RowPartition,
-    step: NDArray[np.int32],
-    loss: float,
-    name: str,
+    table: Table, published: pa.Table, found: PublishedColumns, name: str
 ) -> ColumnChange:
-    table = entries.table
-    height = table.hierarchy(name).height
-    if isinstance(recoding, RowPartition):
-        levels = recoding.labels[name].levels(table, name)
-        if levels is None:
-            what = "values" if isinstance(recoding.labels[name], Sets) else "range"
-            return _range_change(table, published, step, (loss, what), name)
+    cells, loss = found.cells[name], float(found.losses[name])
+    if cells.levels:
+        labels = _count_labels(published[name], found.counts)
+        level = next(iter(cells.levels)) if len(cells.levels) == 1 else None
+        action = _action(table, name, cells.levels, labels)
     else:
-        levels = np.array([s.levels[name] for s in recoding.steps])
-    kept = step >= 0
-    held = pick_counts(entries.counts, kept)
-    rows = tally(levels[step[kept]], height + 2, held)
-    cells = {int(level): int(rows[level]) for level in np.flatnonzero(rows)}
-    level = next(iter(cells)) if len(cells) == 1 else None
+        labels = _count_labels(published[name])
+        level = None if loss else 0
+        what = "values" if name in found.sets else "range"
+        action = f"the {what} of each class{_example(labels)}" if loss else AS_IT_WAS
     return ColumnChange(
         name=name,
         role="quasi",
-        action=_action(table, name, cells, published[name], held),
+        action=action,
         published=True,
         level=level,
-        height=height,
-        before=len(distinct_numbers(table.encode(name).codes[step >= 0])),
-        after=_distinct(published[name]),
-        loss=loss,
-        cells=cells,
-        steps=_steps(table, name),
-    )
-
-
-def _range_change(
-    table: Table,
-    published: pa.Table,
-    step: NDArray[np.int32],
-    found: tuple[float, str],
-    name: str,
-) -> ColumnChange:
-    loss, what = found
-    before = len(distinct_numbers(table.encode(name).codes[step >= 0]))
-    after = _distinct(published[name])
-    ranges = f"the {what} of each class{_example(published[name])}"
-    return ColumnChange(
-        name=name,
-        role="quasi",
-        action=ranges if loss else AS_IT_WAS,
-        published=True,
-        level=None if loss else 0,
         height=table.hierarchy(name).height,
-        before=before,
-        after=after,
+        before=len(cells.values),
+        after=len(labels),
         loss=loss,
+        cells=cells.levels,
         steps=_steps(table, name),
     )
 
@@ -275,11 +229,7 @@ def _steps(table: Table, name: str) -> tuple[str, ...]:
 
 
 def _action(
-    table: Table,
-    name: str,
-    cells: Mapping[int, int],
-    column: pa.ChunkedArray,
-    held: NDArray[np.int64],
+    table: Table, name: str, cells: Mapping[int, int], labels: pa.Table | pa.StructArray
 ) -> str:
     """What was done to a column, in words, with a label that is published."""
     height = table.hierarchy(name).height
@@ -287,14 +237,14 @@ def _action(
         shown = sorted(level for level in cells if level <= height)
         ends = dict.fromkeys(level_words(table, name, level) for level in (shown[0], shown[-1]))
         gone = cells.get(height + 1, 0)
-        words = f"row by row: {' to '.join(ends)}{_example(column, held)}"
+        words = f"row by row: {' to '.join(ends)}{_example(labels)}"
         return f"{words}; {gone:,} cells suppressed" if gone else words
     level = next(iter(cells))
     if level == 0:
         return AS_IT_WAS
     if level > height:
         return "suppressed in every row"
-    return f"{level_words(table, name, level)}{_example(column, held)}"
+    return f"{level_words(table, name, level)}{_example(labels)}"
 
 
 _IN_YEARS = ("age", "alter", "edad", "âge", "età", "idade", "leeftijd")
@@ -356,17 +306,22 @@ _LEVEL_WORDS: Mapping[str, Callable[[Any, int, int, str], str]] = {
 }
 
 
-def _example(column: pa.ChunkedArray, held: NDArray[np.int64] | None = None) -> str:
-    """A label that many published rows hold, of those that tell something."""
-    plain = column.cast(pa.string()) if _is_texts(column) else column
+def _count_labels(
+    column: pa.ChunkedArray, held: NDArray[np.int64] | None = None
+) -> pa.Table | pa.StructArray:
+    """The labels that are published, the missing one among them, and how many rows hold each."""
     if held is None or all_ones(held):
-        found = pc.value_counts(plain).to_pylist()
-    else:
-        rows = pa.table({"values": plain, "rows": held}).group_by("values")
-        found = rows.aggregate([("rows", "sum")]).rename_columns(["values", "counts"]).to_pylist()
+        return pc.value_counts(column)
+    plain = column.cast(pa.string()) if _is_texts(column) else column
+    rows = pa.table({"values": plain, "rows": held}).group_by("values")
+    return rows.aggregate([("rows", "sum")]).rename_columns(["values", "counts"])
+
+
+def _example(labels: pa.Table | pa.StructArray) -> str:
+    """A label that many published rows hold, of those that tell something."""
     told = [
         (-one["counts"], str(one["values"]))
-        for one in found
+        for one in labels.to_pylist()
         if one["values"] is not None and str(one["values"]) != TOP
     ]
     return f", e.g. {min(told)[1]}" if told else ""

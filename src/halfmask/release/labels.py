@@ -40,7 +40,9 @@ def encode_labels(values: pa.Array | pa.ChunkedArray) -> pa.Array:
         values = values.combine_chunks()
     if not pa.types.is_dictionary(values.type):
         values = values.dictionary_encode()
-    return pa.DictionaryArray.from_arrays(values.indices, values.dictionary.cast(pa.string()))
+    texts = values.dictionary.cast(pa.string())
+    # The places are those of an array that was checked when it was made.
+    return pa.DictionaryArray.from_arrays(values.indices, texts, safe=False)
 
 
 def decode_labels(values: Any) -> Any:

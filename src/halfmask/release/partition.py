@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from halfmask.release.labels import ClassLabels, Label, encode_labels, label_classes
+from halfmask.release.labels import ClassLabels, Label, Sets, encode_labels, label_classes
 from halfmask.table.document import Result
 from halfmask.table.hierarchy import TOP
 from halfmask.table.tuples import Tuples, distinct_numbers, pick_counts, rows_in, tally
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from numpy.typing import NDArray
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from halfmask.table.columns import Column
     from halfmask.table.hierarchy import Hierarchy
     from halfmask.table.table import Table
+    from halfmask.table.tuples import Counts
 
 
 def label_texts(table: Table, name: str, level: int) -> tuple[NDArray[np.int32], list[Label]]:
@@ -43,11 +44,12 @@ def as_type(kind: pa.DataType, values: pa.Array, codes: NDArray[np.int32]) -> pa
     if not pa.types.is_dictionary(kind):
         return values.take(pa.array(codes))
     gone = values.is_null().to_numpy(zero_copy_only=False)
-    missing = gone[codes]
-    keep = np.flatnonzero((np.bincount(codes, minlength=len(values)) > 0) & ~gone)
+    used = np.bincount(codes, minlength=len(values)) > 0
+    keep = np.flatnonzero(used & ~gone)
     rank = np.zeros(len(values) + 1, dtype=np.int32)
     rank[keep] = np.arange(len(keep), dtype=np.int32)
-    indices = pa.array(rank[codes], mask=missing)
+    numbers = codes if len(keep) == len(values) else rank[codes]
+    indices = pa.array(numbers, pa.int32(), mask=gone[codes] if (used & gone).any() else None)
     return pa.DictionaryArray.from_arrays(indices, values.take(pa.array(keep)))
 
 
@@ -222,34 +224,122 @@ def _edges(smallest: int, largest: int, bins: int = 20) -> NDArray[np.int64]:
     return distinct
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnCells:
+    """What leaves of one column.
+
+    Attributes:
+        loss: over all original rows, exactly.
+        values: the codes of the values that rows hold which leave, ascending.
+        levels: how many of these rows publish a label of each level; of ranges nothing.
+    """
+
+    loss: Fraction
+    values: NDArray[np.int64]
+    levels: Mapping[int, int]
+
+
+class LeavingRows:
+    """The rows that leave, whose columns are counted once for all that is said of them."""
+
+    def __init__(
+        self, recoding: Recoding | RowPartition, rows: Table | Tuples, step: NDArray[np.int32]
+    ) -> None:
+        self._recoding, self._entries, self._step = recoding, Tuples.of(rows), step
+        # Where all leave, nothing has to be picked.
+        self._kept = None if step.min(initial=0) >= 0 else np.flatnonzero(step >= 0)
+        self._taken = step if self._kept is None else step[self._kept]
+        counts = self._entries.counts
+        self.counts = counts if self._kept is None else pick_counts(counts, self._kept)
+
+    def codes(self, name: str) -> NDArray[np.int32]:
+        """The values that these rows hold."""
+        codes = self._entries.table.encode(name).codes
+        return codes if self._kept is None else codes[self._kept]
+
+    def column(self, name: str) -> ColumnCells:
+        """The cells of one column.
+
+        Definition: a value's share is (leaves its label covers; a range covers the table's values
+        in it) / D, 1 for a suppressed row; L = (mean share - 1/D) / (1 - 1/D).
+        """
+        recoding, table = self._recoding, self._entries.table
+        hierarchy, codes = table.hierarchy(name), self.codes(name)
+        size, everybody = hierarchy.size, self._entries.rows
+        if isinstance(recoding, RowPartition):
+            found = recoding.labels[name].levels(table, name)
+            held = {} if found is None else self._by_level(found, codes, name)
+            values = distinct_numbers(codes)
+        else:
+            held = self._by_level(np.array([s.levels[name] for s in recoding.steps]), codes, name)
+            values = np.flatnonzero(sum(held.values(), np.zeros(1, np.int64)))
+        levels = {level: int(rows.sum()) for level, rows in held.items()}
+        if size <= 1 or not len(table):
+            return ColumnCells(Fraction(0), values, levels)
+        covered = (everybody - rows_in(self.counts)) * size
+        if isinstance(recoding, RowPartition):
+            covered += recoding.covered(table, self._step, name)
+            everybody = len(table)
+        else:
+            for level, rows in held.items():
+                top = level > hierarchy.height
+                wide = size if top else hierarchy.leaves[level][hierarchy.maps[level]]
+                covered += int((rows * wide).sum())
+        return ColumnCells(Fraction(covered - everybody, everybody * (size - 1)), values, levels)
+
+    def _by_level(
+        self, levels: NDArray[Any], codes: NDArray[np.int32], name: str
+    ) -> dict[int, NDArray[np.int64]]:
+        """Per level that rows publish, ascending, how many hold each value of the column."""
+        domain = self._entries.table.hierarchy(name).maps.shape[1]
+        if not len(self._taken):
+            return {}
+        if (levels == levels[0]).all():
+            return {int(levels[0]): tally(codes, domain, self.counts)}
+        published = levels[self._taken]
+        found = {}
+        for level in distinct_numbers(published).tolist():
+            here = published == level
+            found[level] = tally(codes[here], domain, pick_counts(self.counts, here))
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PublishedColumns:
+    """What was counted of the quasi-identifiers of the rows that leave.
+
+    Attributes:
+        cells: per quasi-identifier what leaves of it.
+        losses: their losses, as they are stated.
+        sets: those of which labels are the values that a class holds.
+        counts: how many rows each entry stands for that leaves.
+    """
+
+    cells: Mapping[str, ColumnCells]
+    losses: Mapping[str, Fraction]
+    sets: Collection[str]
+    counts: Counts
+
+    @classmethod
+    def of(
+        cls, recoding: Recoding | RowPartition, rows: Table | Tuples, step: NDArray[np.int32]
+    ) -> PublishedColumns:
+        """Count what leaves where ``step`` says how each row is recoded, -1 that it stays."""
+        leaving = LeavingRows(recoding, rows, step)
+        cells = {name: leaving.column(name) for name in recoding.columns}
+        labels = recoding.labels if isinstance(recoding, RowPartition) else {}
+        sets = [name for name, one in labels.items() if isinstance(one, Sets)]
+        return cls(cells, {n: one.loss for n, one in cells.items()}, sets, leaving.counts)
+
+
 def column_loss(
     recoding: Recoding | RowPartition, rows: Table | Tuples, step: NDArray[np.int32], name: str
 ) -> Fraction:
     """The loss of one column over all original rows, exactly, counted from the labels that leave.
 
-    Definition: a value's share is (leaves its label covers; a range covers the table's values in
-    it) / D, 1 for a suppressed row; L = (mean share - 1/D) / (1 - 1/D).
+    ``LeavingRows.column`` defines it.
     """
-    entries = Tuples.of(rows)
-    table, counts, everybody = entries.table, entries.counts, entries.rows
-    hierarchy, codes = table.hierarchy(name), table.encode(name).codes
-    size = hierarchy.size
-    if size <= 1 or not len(table):
-        return Fraction(0)
-    covered = rows_in(pick_counts(counts, step < 0)) * size
-    if isinstance(recoding, RowPartition):
-        covered += recoding.covered(table, step, name)
-        return Fraction(covered - len(table), len(table) * (size - 1))
-    levels = np.array([one.levels[name] for one in recoding.steps], dtype=np.int32)[step]
-    levels[step < 0] = -1
-    for level in distinct_numbers(levels[levels >= 0]).tolist():
-        here = levels == level
-        held = tally(codes[here], hierarchy.maps.shape[1], pick_counts(counts, here))
-        if level > hierarchy.height:
-            covered += int(held.sum()) * size
-        else:
-            covered += int(held @ hierarchy.leaves[level][hierarchy.maps[level]])
-    return Fraction(covered - everybody, everybody * (size - 1))
+    return LeavingRows(recoding, rows, step).column(name).loss
 
 
 def table_loss(

@@ -149,8 +149,9 @@ class Recoding:
     ) -> pa.Array:
         encoded, hierarchy = table.encode(name), table.hierarchy(name)
         per_step = np.array([s.levels[name] for s in self.steps], dtype=np.int64)
-        used = np.unique(per_step[np.flatnonzero(np.bincount(taken))])
-        codes = encoded.codes[kept]
+        alike = bool((per_step == per_step[0]).all()) and len(taken) > 0
+        used = per_step[:1] if alike else np.unique(per_step[np.flatnonzero(np.bincount(taken))])
+        codes = encoded.codes if len(kept) == len(encoded.codes) else encoded.codes[kept]
         kind = table.arrow.schema.field(name).type
         if used.tolist() in ([], [0]):
             return as_type(kind, encoded.values, codes)
@@ -162,10 +163,11 @@ class Recoding:
         for i, (level_map, labels) in enumerate(texts):
             look[i] = np.array([place[t] for t in labels], dtype=np.int32)[level_map]
         assert hierarchy.maps.shape[1] == len(encoded.values)  # noqa: S101 - bound to these values
-        row_level = np.searchsorted(used, per_step)[taken]
         values = pa.concat_arrays([words.cast(pa.string()), pa.nulls(1, pa.string())])
         text = pa.dictionary(pa.int32(), pa.string()) if pa.types.is_dictionary(kind) else None
-        return as_type(text or pa.string(), values, look[row_level, codes])
+        # Where all rows get one level, nothing hangs on the step that each takes.
+        texts_of = look[0][codes] if alike else look[np.searchsorted(used, per_step)[taken], codes]
+        return as_type(text or pa.string(), values, texts_of)
 
     def assign(self, table: Table) -> NDArray[np.int32]:
         """The step that each row takes; -1 where no step's classes hold the row's labels."""

@@ -36,8 +36,8 @@ from halfmask.release.files import kept_columns, types_of_rows
 from halfmask.release.partition import (
     ClassSizes,
     Perturbation,
+    PublishedColumns,
     RowPartition,
-    column_loss,
     label_texts,
     table_loss,
 )
@@ -250,10 +250,10 @@ def _publish_rows(
     rows = _published_rows(table, names, quasi, kept, tokens)
     if isinstance(recoding, Perturbation):
         return rows, _perturbation_facts(candidate, recoding, rows, ids), None
-    step = candidate.step
-    losses = {name: column_loss(recoding, table, step, name) for name in recoding.columns}
-    columns = column_changes(table, rows, recoding, step, _with_left_out(candidate, losses))
-    return rows, _ColumnFacts(losses, columns, _ambiguity_notes(recoding, table, kept)), None
+    found = PublishedColumns.of(recoding, table, candidate.step)
+    whole = replace(found, losses=_with_left_out(candidate, found.losses))
+    columns, notes = column_changes(table, rows, whole), _ambiguity_notes(recoding, table, found)
+    return rows, _ColumnFacts(found.losses, columns, notes), None
 
 
 def _seal_table(candidate: Candidate) -> Release:
@@ -313,19 +313,11 @@ def _written_facts(
     candidate: Candidate, written: WrittenRows, recoding: Recoding | RowPartition
 ) -> _ColumnFacts:
     """What the door finds out about columns whose rows an engine wrote."""
-    entries, step = candidate.entries, candidate.step
-    losses = {name: column_loss(recoding, entries, step, name) for name in recoding.columns}
-    columns = counted_changes(
-        written.source,
-        entries,
-        written.labels,
-        recoding,
-        step,
-        _with_left_out(candidate, losses),
-        written.distinct,
-    )
-    notes = _ambiguity_notes(recoding, entries.table, np.flatnonzero(step >= 0))
-    return _ColumnFacts(losses, columns, notes)
+    entries = candidate.entries
+    found = PublishedColumns.of(recoding, entries, candidate.step)
+    whole = replace(found, losses=_with_left_out(candidate, found.losses))
+    columns = counted_changes(written.source, entries, written.labels, whole, written.distinct)
+    return _ColumnFacts(found.losses, columns, _ambiguity_notes(recoding, entries.table, found))
 
 
 def _schema_of(candidate: Candidate, columns: Sequence[ColumnChange], rows: pa.Table) -> Schema:
@@ -432,7 +424,7 @@ def _loss(candidate: Candidate, losses: Mapping[str, Fraction]) -> float:
 
 
 def _ambiguity_notes(
-    recoding: Recoding | RowPartition, table: Table, kept: NDArray[np.int64]
+    recoding: Recoding | RowPartition, table: Table, found: PublishedColumns
 ) -> list[str]:
     """Say where labels of several levels that cover different values are spelled alike.
 
@@ -441,7 +433,7 @@ def _ambiguity_notes(
     notes = []
     for name in recoding.columns:
         covered: dict[str | None, set[bytes]] = {}
-        values = distinct_numbers(table.encode(name).codes[kept])
+        values = found.cells[name].values
         for level in _levels(recoding, table, name):
             level_map, labels = label_texts(table, name, level)
             for code in distinct_numbers(level_map[values]).tolist():

@@ -185,9 +185,12 @@ def require_cover(
         return
     kept = np.flatnonzero(step >= 0)
     for name in recoding.columns:
-        levels = np.array([one.levels[name] for one in recoding.steps], dtype=np.int32)
-        codes = table.encode(name).codes[kept]
-        values, found, texts = _seen_together(codes, levels[step[kept]], encode_labels(quasi[name]))
+        codes, levels = table.encode(name).codes, {one.levels[name] for one in recoding.steps}
+        codes = codes if len(kept) == len(codes) else codes[kept]
+        one = next(iter(levels))
+        if len(levels) > 1:  # else each row has that one, whatever its step
+            one = np.array([one.levels[name] for one in recoding.steps], dtype=np.int32)[step[kept]]
+        values, found, texts = _seen_together(codes, one, encode_labels(quasi[name]))
         wrong = 0
         for level in np.unique(found).tolist():
             level_map, right = label_texts(table, name, level)
@@ -200,15 +203,16 @@ def require_cover(
 
 
 def _seen_together(
-    values: NDArray[np.int32], levels: NDArray[np.int32], labels: pa.DictionaryArray
+    values: NDArray[np.int32], levels: NDArray[np.int32] | int, labels: pa.DictionaryArray
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], list[Label]]:
     """The different triples of a value, the level of its row, and the text that is published."""
     texts: list[Label] = [*labels.dictionary.to_pylist(), None]
     label = labels.indices.fill_null(len(texts) - 1).to_numpy(zero_copy_only=False)
-    depth = int(levels.max(initial=0)) + 1
-    triples = (values.astype(np.int64) * depth + levels) * len(texts) + label
+    least = int(np.min(levels))
+    depth = int(np.max(levels)) - least + 1
+    triples = (values.astype(np.int64) * depth + (levels - least)) * len(texts) + label
     pairs, label = np.divmod(distinct_numbers(triples), len(texts))
-    return pairs // depth, pairs % depth, [texts[i] for i in label.tolist()]
+    return pairs // depth, pairs % depth + least, [texts[i] for i in label.tolist()]
 
 
 def _require_cover(table: Table, name: str, labels: pa.Array, codes: NDArray[np.int32]) -> None:
@@ -629,8 +633,11 @@ def repack(column: pa.ChunkedArray) -> pa.Array:
     if pa.types.is_dictionary(column.type):
         encoded = encode_column(column)
         present = encoded.values.drop_null()
-        missing = encoded.codes == len(present)
-        indices = pa.array(np.where(missing, 0, encoded.codes).astype(np.int32), mask=missing)
+        missing, codes = None, encoded.codes
+        if len(present) < len(encoded.values):
+            missing = codes == len(present)
+            codes = np.where(missing, 0, codes).astype(np.int32)
+        indices = pa.array(codes, pa.int32(), mask=missing)
         return pa.DictionaryArray.from_arrays(indices, present)
     array = column.combine_chunks()
     return array if isinstance(array, pa.Array) else pa.concat_arrays(array.chunks)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -31,7 +31,7 @@ from halfmask.release.demands import enforce_demands, order_notes
 from halfmask.release.document import column_changes
 from halfmask.release.files import kept_columns, types_of_rows
 from halfmask.release.labels import decode_labels, decoded_type, encode_labels
-from halfmask.release.partition import ClassSizes, column_loss, table_loss
+from halfmask.release.partition import ClassSizes, PublishedColumns, table_loss
 from halfmask.release.record import released_schema
 from halfmask.release.release import DOOR, Release, SealedGuarantee
 from halfmask.release.verification import (
@@ -308,11 +308,12 @@ def seal_series(candidate: SeriesCandidate, names: Sequence[str]) -> SeriesRelea
     require_verdicts(found, expected=len(kept))
     own = enforce_demands(table, kept, groups, candidate.models, candidate.demands)
     rows = _rows(candidate, names, quasi, kept)
-    losses = {n: column_loss(partition, table, candidate.step, n) for n in partition.columns}
+    found_columns = PublishedColumns.of(partition, table, candidate.step)
+    losses = found_columns.losses
     weights = {name: table.schema.columns[name].weight for name in losses}
     everybody = len(table) + candidate.left_out
     whole = {n: (one * len(table) + candidate.left_out) / everybody for n, one in losses.items()}
-    columns = column_changes(table, rows, partition, candidate.step, whole)
+    columns = column_changes(table, rows, replace(found_columns, losses=whole))
     given = table.given
     if candidate.left_out:
         rows, given = types_of_rows(rows, table, kept_columns(columns))
