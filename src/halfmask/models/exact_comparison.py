@@ -28,6 +28,7 @@ HUGE = Fraction(2**256)  # above every quotient of counts
 
 
 @lru_cache(maxsize=1024, typed=True)
+@lru_cache(maxsize=1024, typed=True)
 def fraction(value: ParameterNumber) -> Fraction:
     """The number as it was written: ``0.1`` is one tenth."""
     if isinstance(value, Rational):

@@ -262,8 +262,8 @@ class DeltaDisclosure(Model):
 
 
 @lru_cache(maxsize=256)
-def _more(gain: Fraction) -> Fraction:
-    return 1 + gain  # thousands of nodes ask: Python adds fractions slowly
+def _more(gain: float) -> Fraction:
+    return 1 + fraction(gain)  # thousands of nodes ask: Python adds fractions slowly
 
 
 @lru_cache(maxsize=256)
@@ -365,7 +365,7 @@ class BetaLikeness(Model):
 
     def _factor(self) -> Fraction:
         """How many times its share of all rows a value's share of a class may be."""
-        return _more(fraction(self.beta))
+        return _more(self.beta)
 
 
 def _within_caps(values: Histogram, total: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -66,6 +66,7 @@ class Histogram:
     labels: pa.Array | None = None
     people: NDArray[np.int64] | None = None
     reference: NDArray[np.int64] | None = None
+    _sums: NDArray[np.int64] | None = field(default=None, init=False, repr=False)
 
     @property
     def owners(self) -> NDArray[np.int64]:
@@ -74,16 +75,21 @@ class Histogram:
 
     def totals(self) -> NDArray[np.int64]:
         """How often each value occurs in all classes together."""
-        return np.bincount(self.values, weights=self.counts, minlength=self.domain).astype(np.int64)
+        if self._sums is not None:
+            return self._sums.copy()  # who asked may take rows out of it
+        found = np.bincount(self.values, weights=self.counts, minlength=self.domain)
+        return found.astype(np.int64)
 
-    def with_counts(
+    def in_merged(
         self, starts: NDArray[np.int64], values: NDArray[np.int32], counts: NDArray[np.int64]
     ) -> Histogram:
-        """The same column in other classes (``replace`` takes longer than a small search step)."""
-        return Histogram(
+        """The same rows in coarser classes (``replace`` takes longer than a small search step)."""
+        found = Histogram(
             starts, values, counts, self.domain, self.numbers, self.hierarchy, self.labels,
             self.people, self.reference,
         )  # fmt: skip
+        object.__setattr__(found, "_sums", self.totals())  # merging changes no sum
+        return found
 
     def drop_missing(self) -> Histogram:
         """The same without the missing value, which tells nobody apart and hides nobody."""
@@ -364,7 +370,7 @@ class Classes:
             people = grouping.people_per_group(ids, n, self.owners.unit, self.owners.person)
             owners = self.owners.at(ids)
         histograms = {
-            name: h.with_counts(*merged)
+            name: h.in_merged(*merged)
             for name, h in self.histograms.items()
             for merged in [
                 grouping.merge_histograms(ids, n, h.starts, h.values, h.counts, h.domain)
