@@ -36,7 +36,7 @@ class Groupings:
         self._held = 0
         self._known: OrderedDict[tuple[int, ...], Classes] = OrderedDict()
         self._hierarchies = hierarchies
-        self._fields: dict[tuple[int, int], tuple[NDArray[Any], ...]] = {}
+        self._fields: dict[tuple[int, int, int], tuple[NDArray[Any], ...]] = {}
 
     def at(self, levels: Sequence[int], near: NodeOutcome | None = None) -> Classes:
         """The classes when column c is generalized to ``levels[c]``.
@@ -58,6 +58,10 @@ class Groupings:
 
     def _merge(self, near: NodeOutcome, levels: Sequence[int]) -> Classes:
         columns = [c for c, level in enumerate(levels) if level != near.levels[c]]
+        if len(columns) == 1:
+            column = columns[0]
+            fields = self._step(column, near.levels[column], levels[column])
+            return near.classes.merged(*near.classes.recode(fields))
         maps = [level_map(self._hierarchies[c], near.levels[c], levels[c]) for c in columns]
         return near.classes.coarsen(columns, maps)
 
@@ -78,11 +82,15 @@ class Groupings:
         return coarser
 
     def _raise(self, finer: Classes, place: int, level: int) -> Classes:
-        column = self.order[place]
-        if (column, level) not in self._fields:
-            maps = [self._hierarchies[column].maps[level]]
-            self._fields[column, level] = self.tuples.field_maps([column], maps)
-        return finer.merged(*finer.recode(self._fields[column, level]))
+        return finer.merged(*finer.recode(self._step(self.order[place], 0, level)))
+
+    def _step(self, column: int, low: int, high: int) -> tuple[NDArray[Any], ...]:
+        """What leads labels of one level of a column to those of another; the same for all."""
+        found = self._fields.get((column, low, high))
+        if found is None:
+            maps = [level_map(self._hierarchies[column], low, high)]
+            found = self._fields[column, low, high] = self.tuples.field_maps([column], maps)
+        return found
 
     def _remember(self, path: tuple[int, ...], classes: Classes) -> None:
         kept = copy_classes(classes)

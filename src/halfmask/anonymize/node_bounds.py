@@ -42,8 +42,9 @@ class LatticeBounds:
 
     def dearest_first(self, limit: float) -> NDArray[np.int64]:
         """Nodes that may be worth a look; whatever lies above a node comes before it."""
-        nodes = np.flatnonzero(self._floor <= limit)
-        return np.asarray(nodes[np.lexsort((-self._sums(nodes), -self._floor[nodes]))])
+        # What lies above a node costs as much or more, and has a higher number.
+        nodes = np.flatnonzero(self._floor <= limit)[::-1]
+        return np.asarray(nodes[np.argsort(-self._floor[nodes], kind="stable")])
 
     def outward(
         self, levels: Sequence[int], spreads: NDArray[np.float64], columns: Sequence[int]
@@ -63,15 +64,6 @@ class LatticeBounds:
         for c in columns:
             path = path * (self.heights[c] + 1) + picked[c]
         return np.asarray(np.lexsort((path, np.abs(total) // _ALIKE)))
-
-    def _sums(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The sum of the levels of each node."""
-        total = np.zeros(len(nodes), dtype=np.int64)
-        rest = nodes.copy()
-        for height in self.heights.tolist():
-            total += rest % (height + 1)
-            rest //= height + 1
-        return total
 
     def advance(self, order: NDArray[np.int64], position: int, limit: float) -> int:
         """The next position in ``order`` that must be evaluated, or ``len(order)``."""
