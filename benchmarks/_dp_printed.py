@@ -1,9 +1,9 @@
-"""AIM by its printed rules on our own inference: hours become seconds; for evaluation only.
+"""AIM and MST by their printed rules on our own inference: hours become seconds; to evaluate only.
 
 Source: McKenna, Mullins, Sheldon, Miklau, "AIM", 2022, with the constants of private-pgm: 16 rounds
 for each column, a tenth of the budget for choices, 80 MB of model, tables of two columns with at
-most 10,000 cells, squared distances. Noise is NumPy's. It stands in where the peers' own AIM does
-not end, and is told under a name of its own.
+most 10,000 cells, squared distances; and MST as in ``_dp_mbi.py``. Noise is NumPy's. They stand in
+where the peers' own do not end or many runs are asked for, and are told under names of their own.
 """
 
 from __future__ import annotations
@@ -15,12 +15,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from _dp_mbi import CELLS, MEGABYTES, ROUNDS, rho_of
-from halfmask.synthesize.inference import Beliefs, align_axes, draw, junction_tree, sum_to
+from halfmask.synthesize.inference import (
+    Beliefs,
+    align_axes,
+    draw,
+    draw_members,
+    junction_tree,
+    sum_to,
+)
+from halfmask.synthesize.marginals import pool_small
 
 if TYPE_CHECKING:
     from _dp_tables import CodedTable, Codes
 
-    Measured = list[tuple[tuple[str, ...], np.ndarray, float]]
+    Measured = list[tuple[tuple[str, ...], np.ndarray, float | np.ndarray]]  # with the variance
 
 
 class Descent:
@@ -54,7 +62,7 @@ def _slopes(beliefs: Beliefs, measured: Measured, homes: list, rows: float) -> t
     for (columns, counts, variance), home in zip(measured, homes, strict=True):
         clique = beliefs.tree.cliques[home]
         apart = rows * sum_to(beliefs.tables[home], clique, columns) - counts
-        loss += 0.5 * float((apart * apart).sum()) / variance
+        loss += 0.5 * float((apart * apart / variance).sum())
         slope = align_axes(-apart / variance, columns, clique)
         slopes[home] = slopes[home] + slope if home in slopes else slope
     return loss, slopes
@@ -102,6 +110,44 @@ def aim(coded: CodedTable, epsilon: float, delta: float) -> Codes:
             sigma, choice = sigma / 2, choice * 2
     beliefs = descent.run(beliefs, measured, 400, 1e-5)
     return draw(beliefs, len(next(iter(codes.values()))), random)
+
+
+def mst(coded: CodedTable, epsilon: float, delta: float) -> Codes:
+    """As many rows as the table has."""
+    sizes, _, codes = coded
+    random, rho, names = np.random.default_rng(), rho_of(epsilon, delta), list(sizes)
+    sigma = sqrt(1.5 * len(names) / rho)
+    ones = {n: _count(codes, sizes, (n,)) + random.normal(0, sigma, sizes[n]) for n in names}
+    sure = np.array([1 / size for size in sizes.values()])
+    rows = max(1.0, float(sure @ [counts.sum() for counts in ones.values()] / sure.sum()))
+    pools = {n: pool_small(counts, 3 * sigma) for n, counts in ones.items()}
+    pooled = {n: pools[n][held] for n, held in codes.items()}
+    few = {n: int(pool.max()) + 1 for n, pool in pools.items()}
+    measured: Measured = [
+        ((n,), np.bincount(pools[n], counts), sigma**2 * np.bincount(pools[n]))
+        for n, counts in ones.items()
+    ]
+    start = {n: np.maximum(counts, 1.0) for (n,), counts, _ in measured}
+    beliefs = Beliefs.independent(few, start)
+    far = {p: np.abs(_count(pooled, few, p) - rows * beliefs.marginal(p)).sum()
+           for p in combinations(names, 2)}  # fmt: skip
+    parts, tree = {name: name for name in names}, []
+    choice = sqrt(8 * rho / 3 / (len(names) - 1))
+    for _ in names[1:]:
+        far = {p: score for p, score in far.items() if parts[p[0]] != parts[p[1]]}
+        scores = 0.5 * choice * np.array(list(far.values()))
+        pair = list(far)[int((scores + random.gumbel(size=len(far))).argmax())]
+        tree.append(pair)
+        parts = {n: parts[pair[0]] if part == parts[pair[1]] else part for n, part in parts.items()}
+    sigma = sqrt(1.5 * len(tree) / rho)
+    for pair in tree:
+        exact = _count(pooled, few, pair)
+        measured.append((pair, exact + random.normal(0, sigma, exact.shape), sigma**2))
+    beliefs = Descent(rows).run(beliefs.extended(tree), measured, 1500, 1e-8)
+    drawn = draw(beliefs, len(codes[names[0]]), random)
+    even = {n: np.ones(size) for n, size in sizes.items()}
+    whole = np.zeros(len(codes[names[0]]), np.int64)
+    return {n: draw_members(drawn[n], pools[n], even[n], random, beside=whole) for n in names}
 
 
 def _count(codes: Codes, sizes: dict[str, int], columns: tuple[str, ...]) -> np.ndarray:

@@ -11,9 +11,10 @@ iterations. Told are, on rows drawn: the mean total variation of all pairs and o
 triples of columns, the mean relative error of 300 counts, the AUC of trees trained on synthetic and
 judged on other real rows, pMSE of trees, processor time and, in the state, time by the clock. One
 table, epsilon and method is one unit of work; with ``--state`` each is saved as it ends, and a run
-that was stopped goes on where it was. "AIM as printed" is AIM's rules on our
-inference (``_dp_printed.py``), since the peers' own takes hours. A peer that does not end within
-``--limit`` seconds of processor is told as such. ``--print`` only tells what the state holds.
+that was stopped goes on where it was. "AIM as printed" and "MST as printed" are their rules on our
+inference (``_dp_printed.py``), since the peers' own AIM takes hours. Of several ``--runs`` the
+means are told with their standard errors. A peer that does not end within ``--limit`` seconds of
+processor is told as such. ``--print`` only tells what the state holds.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ import pyarrow as pa
 
 import halfmask as hm
 from _dp_measures import measure
-from _dp_printed import aim
+from _dp_printed import aim, mst
 from _dp_tables import TABLES, CodedTable, Codes
 from halfmask.dp.domain import Values
 from halfmask.table.schema import Schema
@@ -45,7 +46,7 @@ OURS: dict[str, tuple[str, dict[str, object]]] = {
     "adaptive": ("adaptive", {}),
     "adaptive, triples": ("adaptive", {"degree": 3}),
 }
-PRINTED = "AIM as printed"  # on our inference: the peers' own takes hours
+PRINTED = {"AIM as printed": aim, "MST as printed": mst}  # on our inference: AIM's takes hours
 MEASURES = ("pairs", "triples", "queries", "tstr", "pmse", "seconds")
 PEER = str(Path(__file__).with_name("_dp_peer.py"))
 
@@ -63,9 +64,9 @@ def first_columns(coded: CodedTable, most: int) -> CodedTable:
 def ours(coded: CodedTable, epsilon: float, how: str) -> tuple[Codes, dict[str, float]]:
     """Rows of one of our methods, and how long it took."""
     sizes, ordered, codes = coded
-    if how == PRINTED:
+    if how in PRINTED:
         begun, wall = time.process_time(), time.perf_counter()
-        return aim(coded, epsilon, DELTA), _spent(begun, wall)
+        return PRINTED[how](coded, epsilon, DELTA), _spent(begun, wall)
     method, options = OURS[how]
     table = Table(pa.table({name: pa.array(held) for name, held in codes.items()}), Schema())
     domains = {n: Values(tuple(range(size)), ordered=n in ordered) for n, size in sizes.items()}
@@ -126,10 +127,17 @@ def tell(results: list[dict[str, object]]) -> None:
         mine = [r for r in results if (r["table"], r["epsilon"], r["method"]) == unit]
         told = [r for r in mine if "pairs" in r]
         if told:
-            cells = [f"{np.mean([float(r[m]) for r in told]):.4g}" for m in MEASURES]  # type: ignore[arg-type]
+            cells = [_mean([float(r[m]) for r in told]) for m in MEASURES]  # type: ignore[arg-type]
         else:
             cells = [str(mine[0].get("failed")), *[""] * (len(MEASURES) - 1)]
         print(f"| {unit[0]} | {unit[1]:g} | {unit[2]} |", " | ".join(cells), "|")
+
+
+def _mean(values: list[float]) -> str:
+    """The mean, and of several values its standard error."""
+    if len(values) == 1:
+        return f"{values[0]:.4g}"
+    return f"{np.mean(values):.4g} +- {np.std(values, ddof=1) / len(values) ** 0.5:.2g}"
 
 
 def main() -> None:
@@ -152,7 +160,7 @@ def main() -> None:
     if given.state and given.state.exists():
         found = [json.loads(line) for line in given.state.read_text().splitlines()]
     peers = peers_of(given.peers)
-    methods = given.methods or [*OURS, PRINTED, *peers]
+    methods = given.methods or [*OURS, *PRINTED, *peers]
     coded: dict[str, tuple[CodedTable, Codes]] = {}
     work = [(r, m, e, t) for r in range(given.runs) for m in methods for e in given.epsilons
             for t in given.tables]  # fmt: skip
@@ -169,7 +177,7 @@ def main() -> None:
         table, test = coded[name]
         made = (
             ours(table, epsilon, method)
-            if method in (*OURS, PRINTED)
+            if method in (*OURS, *PRINTED)
             else theirs(table, epsilon, method, peers[method], given)
         )
         one: dict[str, object] = {**unit, "full": given.full}
