@@ -73,7 +73,9 @@ def test_an_epsilon_that_draws_rows_without_bound_costs_nothing(method, epsilon,
     table = Table(pa.table({n: [0, 1, 2] * 20 for n in "abc"}), Schema())
     for rows in (None, 10):
         accountant = Accountant(Approximate(1, Fraction(1, 10**6)))
-        with pytest.raises(ParameterError, match=f"epsilon = {epsilon} .* noise alone would be"):
+        with pytest.raises(
+            ParameterError, match=f"epsilon = {epsilon} .* such as 0.0001: noise alone"
+        ):
             hm.synthesize(
                 table, method, epsilon=epsilon, delta=delta, rows=rows, accountant=accountant,
                 domains=dict.fromkeys("abc", range(4)),

@@ -91,7 +91,7 @@ def test_whole_counts_keep_the_total():
 def test_an_epsilon_whose_noise_fits_no_number_costs_nothing(town):
     for by in (("city", "sex"), ("sex",)):
         accountant = hm.Accountant(Pure(1))
-        with pytest.raises(ParameterError, match="larger: the noise fits no word"):
+        with pytest.raises(ParameterError, match="give more: the noise would exceed any count"):
             private(town, by, epsilon=1e-30, accountant=accountant)
         assert accountant.remaining == Pure(1)
 

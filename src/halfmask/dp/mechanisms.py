@@ -40,7 +40,9 @@ class DiscreteLaplace:
     def __post_init__(self) -> None:
         require_positive("epsilon", self.epsilon, self.sensitivity)
         if self.scale.numerator >= MOST_SCALE:
-            raise ParameterError("epsilon", float(self.epsilon), "larger: the noise fits no word")
+            raise ParameterError(
+                "epsilon", float(self.epsilon), "more: the noise would exceed any count"
+            )
 
     @property
     def scale(self) -> Fraction:

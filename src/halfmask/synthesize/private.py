@@ -662,14 +662,21 @@ def _require_servable(
         ParameterError: epsilon is too small.
     """
     most = settings.rows_per_person if histories is None else histories.rows_changed
-    try:
-        rows = sqrt(noise(unit(promise), most).variance)
-    except ParameterError:  # more than a number holds
-        rows = inf
-    if rows > MOST_INVENTED:
-        many = f"{rows:,.0f}" if rows < inf else "countless"
-        allowed = f"more: noise alone would be about {many} rows"
+    if _invented(promise, most) > MOST_INVENTED:
+        delta = promise.delta if isinstance(promise, Approximate) else 0
+        tried = (budget(Fraction(1, 10**k), delta) for k in range(6, -1, -1))
+        enough = next((one for one in tried if _invented(one, most) <= MOST_INVENTED), None)
+        such = f", such as {float(enough.epsilon):g}" if enough else ""
+        allowed = f"more{such}: noise alone would be more than {MOST_INVENTED:,} rows"
         raise ParameterError("epsilon", float(promise.epsilon), allowed)
+
+
+def _invented(promise: Pure | Approximate, most: int) -> float:
+    """How many rows noise alone makes, about, where one person changes ``most``."""
+    try:
+        return sqrt(noise(unit(promise), most).variance)
+    except ParameterError:  # more than a number holds
+        return inf
 
 
 def _method(method: str, settings: NoiseSettings, sizes: Mapping[str, int]) -> str:
