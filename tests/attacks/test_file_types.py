@@ -6,6 +6,8 @@ refused, and at the types of its columns. A file's columns are read as what all 
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -146,3 +148,18 @@ def test_listed_texts_are_ordered_as_texts(tmp_path, figure):
     ask = f"SELECT {figure.format('g')} AS x FROM people GUARANTEE k = 3"
     schema = {"people": {"table": {"person": "id"}, "columns": {"g": "sensitive"}}}
     assert hm.query(path, ask, schema=schema).to_arrow()["x"].to_pylist() == ["c"]
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "reference"])
+def test_one_decimal_of_many_digits_fails_no_question(engine: str) -> None:
+    """It makes Arrow's type of the whole column one that DuckDB does not read."""
+    schema = {"columns": dict.fromkeys(("age", "sex"), "quasi")}
+    domains = {"age": {"low": 0, "high": 100, "bins": 5}, "sex": ["f", "m"]}
+    sql = "SELECT sex, COUNT(*) AS n, SUM(age) AS s FROM people WHERE age > 5 GROUP BY sex"
+    ends = []
+    for last in ("40", "1e50"):
+        ages = [Decimal(age) for age in ("20", "30", last)]
+        table = hm.read(pa.table({"age": pa.array(ages), "sex": ["f", "m", "f"]}), schema)
+        made = hm.query({"people": table}, sql, epsilon=1, domains=domains, engine=engine)
+        ends.append((made.to_arrow().schema.remove_metadata(), made.to_arrow()["sex"].to_pylist()))
+    assert ends[0] == ends[1]
