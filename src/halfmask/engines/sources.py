@@ -14,14 +14,14 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from halfmask.errors import InputError, ParameterError
 from halfmask.table.files.rows import file_kind
 from halfmask.table.files.text_file import file_named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import pyarrow as pa
 
     from halfmask.engines.request import Engine
 
@@ -60,22 +60,8 @@ def open_tables(tables: Mapping[str, pa.Table], engine: str | None) -> Engine:
         raise ParameterError("engine", engine, f"a {name}:// address in place of the table")
     # Loaded when it is asked for: an engine may be an extra that is not installed.
     module, kind = place
-    if name == "duckdb":
-        tables = {listed: _narrow(rows) for listed, rows in tables.items()}
     made: Engine = getattr(import_module(f"{_HOME}.{module}"), kind)(tables=tables)
     return made
-
-
-def _narrow(rows: pa.Table) -> pa.Table:
-    """Decimals of more than 38 digits, which DuckDB does not read, as doubles.
-
-    One such number gives a frame's column that type: no question may fail for it.
-    """
-    for place, column in enumerate(rows.schema):
-        if pa.types.is_decimal256(column.type):
-            plain = rows.column(place).cast(pa.float64())
-            rows = rows.set_column(place, pa.field(column.name, pa.float64()), plain)
-    return rows
 
 
 def open_address(address: str) -> Engine:

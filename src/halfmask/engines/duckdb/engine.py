@@ -387,6 +387,7 @@ class DuckDB(SqlEngine):
             self._connection.execute(view)
             self._in_memory = False
             return
+        rows = _narrow(rows)
         self._sizes[name] = rows.num_rows
         slot = self._slots.get(name)
         # What a column is may stand in the metadata alone.
@@ -404,6 +405,18 @@ class DuckDB(SqlEngine):
             self._types.pop(name, None)
             if _is_lasting(rows.schema):
                 self._types[name] = {field.name: field.type for field in rows.schema}
+
+
+def _narrow(rows: pa.Table) -> pa.Table:
+    """Decimals of more than 38 digits, which DuckDB does not read, as doubles.
+
+    One such number gives a frame's column that type: no question may fail for it.
+    """
+    for place, column in enumerate(rows.schema):
+        if pa.types.is_decimal256(column.type):
+            plain = rows.column(place).cast(pa.float64())
+            rows = rows.set_column(place, pa.field(column.name, pa.float64()), plain)
+    return rows
 
 
 def _identity(part: object) -> object:
