@@ -9,15 +9,16 @@ import pytest
 
 from halfmask.synthesize.inference import (
     Beliefs,
+    MarginalTarget,
     _sorted_by,
     align_axes,
     count_cells,
     draw,
     draw_members,
     draw_values,
+    fit_beliefs,
     junction_tree,
 )
-from halfmask.synthesize.marginals import MarginalTarget, fit_beliefs
 
 SIZES = {"a": 2, "b": 3, "c": 4, "d": 2, "e": 3}
 LOOP = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "e"), ("a", "e")]

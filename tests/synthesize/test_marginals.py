@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 import halfmask as hm
 from halfmask.dp.accountant import Accountant
-from halfmask.dp.budget import Pure
+from halfmask.dp.budget import Concentrated, Pure
 from halfmask.errors import ParameterError
 from halfmask.synthesize import marginals, privbayes
 from halfmask.table.schema import Schema
@@ -157,3 +158,46 @@ def test_a_network_of_many_columns_tries_a_bounded_number_of_parents(monkeypatch
     assert {one.child for one in found} == set(list(sizes)[30:])
     assert all(len(one.parents) == 2 for one in found)  # 435 pairs of 30, each for 30 columns
     assert len(tried) < 20_000
+
+
+def chained(columns: int, rows: int = 8000) -> tuple[Table, dict[str, object]]:
+    """Columns of three values, each of which follows the one before and none else."""
+    random = np.random.default_rng(7)
+    found = {"c0": random.integers(0, 3, rows)}
+    for i in range(1, columns):
+        fresh = random.integers(0, 3, rows)
+        found[f"c{i}"] = np.where(random.random(rows) < 0.6, found[f"c{i - 1}"], fresh)
+    return Table(pa.table(found), Schema()), dict.fromkeys(found, range(3))
+
+
+def test_the_search_ends_where_pairs_teach_no_more_than_noise(make_views) -> None:
+    """A tree is all that there is: its pairs are counted once more for what is left."""
+    table, known = chained(14)
+    vault = make_views(table, known, "0.5", 1e-9)
+    model = marginals.learn(vault)
+    assert len(model.pairs) < 30  # of 37 that would be bearable
+    receipt = vault.allowance.receipt()
+    receipt.verify()
+    counted = [entry.view for entry in receipt.entries].count(" x ".join(model.pairs[0]))
+    assert counted == 2
+    left = vault.allowance.remaining.parts()[0] / vault.allowance.limit.parts()[0]
+    assert left < 1e-3
+    neighbors = {(f"c{i}", f"c{i + 1}") for i in range(13)}
+    assert set(model.pairs[:13]) == neighbors
+
+
+def test_choices_that_join_columns_get_more(people, domains, make_views) -> None:
+    vault = make_views(people, domains, 5)
+    marginals.learn(vault, ordered=["age"], rounds=6)
+    paid = [e.cost.parts()[0] for e in vault.allowance.receipt().entries if "worst" in e.view]
+    assert len(paid) >= 4
+    assert paid[0] == pytest.approx(marginals.JOINING * paid[3], rel=1e-6)
+
+
+def test_many_columns_buy_better_choices() -> None:
+    """Of hundreds of pairs one with a rare value would else be chosen by noise."""
+    rho = Concentrated(Fraction(1, 90))  # about epsilon 1 with delta 1e-9
+    few, many = (marginals._choices(columns, 10_000.0, rho) for columns in (9, 24))
+    assert few == marginals.CHOICES
+    assert 2 * few < many <= marginals.MOST_CHOICES
+    assert marginals._choices(24, 1e6, rho) == marginals.CHOICES

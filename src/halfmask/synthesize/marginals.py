@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
-from math import pi, sqrt
+from math import log, pi, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,13 +26,14 @@ from halfmask.dp.views import Guess, NoisyCounts, noise
 from halfmask.errors import ParameterError
 from halfmask.synthesize.inference import (
     Beliefs,
+    MarginalTarget,
     align_axes,
     allowed_cells,
     count_cells,
     draw,
     draw_members,
     exclude,
-    sum_to,
+    fit_beliefs,
 )
 
 if TYPE_CHECKING:
@@ -158,82 +159,10 @@ def join_small(counts: NDArray[np.float64], least: float) -> NDArray[np.int64]:
     return groups
 
 
-_REACH = 5.0  # no cell changes by more than a factor of e**5 in one step
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MarginalTarget:
-    """A table that the distribution should have.
-
-    Attributes:
-        columns: whose values span it.
-        counts: what it should be.
-        variance: of the noise in it.
-    """
-
-    columns: tuple[str, ...]
-    counts: Floats
-    variance: float
-
-
-def fit_beliefs(
-    start: Beliefs,
-    targets: Sequence[MarginalTarget],
-    rows: float,
-    *,
-    steps: int,
-    enough: float = 1e-4,
-) -> Beliefs:
-    """``start`` moved towards ``targets``; its tree must hold each of them.
-
-    Args:
-        start: where to begin; what no target speaks of stays as it is.
-        targets: the tables to meet, weighted by their precision.
-        rows: what all cells of a table sum to.
-        steps: how many steps to try at most.
-        enough: stop when a step improves less than this share.
-    """
-    homes = [start.tree.holder(target.columns) for target in targets]
-    best = start
-    # Steps grow while they help and shrink where they overshoot; the loss never rises.
-    length = 0.5 * min(target.variance for target in targets)
-    loss, slopes = _slopes(best, targets, homes, rows)
-    for _ in range(steps):
-        moved = best.copy()
-        moved.multiply({h: np.exp(np.clip(length * s, -_REACH, _REACH)) for h, s in slopes.items()})
-        new_loss, new_slopes = _slopes(moved, targets, homes, rows)
-        if not new_loss < loss:
-            length *= 0.4
-            continue
-        done = loss - new_loss < enough * loss
-        best, loss, slopes = moved, new_loss, new_slopes
-        length *= 1.3
-        if done:
-            break
-    return best
-
-
-def _slopes(
-    beliefs: Beliefs, targets: Sequence[MarginalTarget], homes: Sequence[int | None], rows: float
-) -> tuple[float, dict[int, Floats]]:
-    """The weighted squared distance and, per clique, where to go."""
-    loss = 0.0
-    slopes: dict[int, Floats] = {}
-    for target, home in zip(targets, homes, strict=True):
-        assert home is not None  # noqa: S101 - the caller extended the tree
-        clique = beliefs.tree.cliques[home]
-        has = rows * sum_to(beliefs.tables[home], clique, target.columns)
-        apart = has - target.counts
-        # Cells of many rows may differ by more: relative to what stands in them.
-        weight = 1 / (target.variance * (has + target.variance**0.5))
-        loss += 0.5 * float((apart * apart * weight).sum())
-        slope = align_axes(-apart * weight, target.columns, clique)
-        slopes[home] = slopes[home] + slope if home in slopes else slope
-    return loss, slopes
-
-
 ONES = Fraction(1, 5)  # the share of the budget that goes to single columns
-CHOICES = Fraction(1, 20)  # the share that goes to choosing pairs
+CHOICES = Fraction(1, 20)  # the share that goes to choosing pairs, at least
+MOST_CHOICES = Fraction(1, 6)  # the same where there are many columns
+MISS = 0.04  # of the rows, by which a choice among the pairs of a tree may be off
 CELLS = 1 << 18  # how large the model may grow
 GROUPS = 12  # how many groups an ordered column has at most, about
 ROUNDS_PER_COLUMN = Fraction(8, 3)
@@ -245,6 +174,9 @@ POOR = 0.25  # noise in the tables of a tree, as a share of the rows, that makes
 MOST_COLUMNS = 100  # with pairs to choose from, beyond which time would have no bound
 MOST_PAIRS = 600  # that one round looks at: all of 35 columns
 BEARABLE = 0.6  # noise in a pair's table beyond which no further pair is measured
+JOINING = 4  # times as much is spent on choosing a pair of the tree as on one beyond it
+QUIET = 0.5  # of the noise, that a pair beyond the tree must teach at least
+QUIET_PAIRS = 3  # how many in a row that teach less end the search
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -332,10 +264,10 @@ def learn(
     groups, coarse = merge_values(ones, rows, sigma, ordered, zeros)
     search = PairSelection(views.recode(groups), rows, rest, planned, cells, coarse)
     search.start(groups, ones, measured, prior)
-    choice = views.limit * plan.choices / planned
-    while search.step(choice):
+    search.choosing = views.limit * plan.choices
+    while search.step():
         pass
-    search.spend_rest(choice)
+    search.spend_rest()
     return MarginalsModel(search.finish(), groups, ones, round(rows), tuple(search.chosen))
 
 
@@ -491,7 +423,7 @@ def split_budget(views: NoisyViews, prior: PublicPrior | None = None) -> BudgetS
         most = min(int(ROUNDS_PER_COLUMN * columns), columns * tree // 2)
         limit = BEARABLE if isinstance(views.limit, Concentrated) else BEARABLE / 3
         fitting = (t for t in range(most, tree, -1) if _noise(views.sizes, rows, rest, t) <= limit)
-        return BudgetSplit(total, ONES, CHOICES, next(fitting, tree))
+        return BudgetSplit(total, ONES, _choices(columns, rows, views.limit), next(fitting, tree))
     if prior is None and isinstance(views.limit, Concentrated):
         return BudgetSplit(total, POOR_ONES, POOR_CHOICES, None)
     # To count columns twice would cost pure epsilon dearly, and merged values lose a prior's.
@@ -503,6 +435,17 @@ def split_budget(views: NoisyViews, prior: PublicPrior | None = None) -> BudgetS
         if rounds
         else BudgetSplit(total, 1 - total, Fraction(0), 0)
     )
+
+
+def _choices(columns: int, rows: float, whole: Budget) -> Fraction:
+    """The share for choices: what finds a tree's pairs where they differ by ``MISS`` of the rows.
+
+    Chosen among many with little, columns of rare values would be joined with just any other.
+    """
+    epsilon = 2 * log(columns * (columns - 1) / 2) / (MISS * rows)
+    cost = epsilon**2 / 8 if isinstance(whole, Concentrated) else epsilon
+    needed = Fraction(cost * (columns - 1)).limit_denominator(10**9) / whole.parts()[0]
+    return min(max(CHOICES, needed), MOST_CHOICES)
 
 
 def bearable_rounds(
@@ -569,6 +512,8 @@ class PairSelection:
         self.prior: PublicPrior | None = None
         self.chosen: list[Pair] = []
         self.targets: list[MarginalTarget] = []
+        self.choosing = rest * 0  # what is left for choices
+        self.quiet = 0  # pairs in a row that taught less than noise
         self.parts = {name: name for name in views.sizes}  # columns joined by pairs so far
         pairs = list(combinations(views.sizes, 2))
         self.sizes = {(a, b): views.sizes[a] * views.sizes[b] for a, b in pairs}
@@ -599,25 +544,59 @@ class PairSelection:
             self.beliefs = fit_beliefs(self.beliefs, self.targets, self.rows, steps=30)
         self.beginning = self.beliefs
 
-    def step(self, choice: Budget) -> bool:
-        """Choose one pair, measure it and fit; False when nothing can be added."""
-        candidates = self._candidates()
+    def step(self) -> bool:
+        """Choose one pair, measure it and fit; False when nothing can be added, or is to learn."""
+        candidates = [] if self.quiet == QUIET_PAIRS else self._candidates()
         if len(self.chosen) == self.planned or not candidates or self.left == self.left * 0:
             return False
         costs = {pair: self._cost(pair) for pair in candidates}
         guesses = [self._guess(pair, costs[pair]) for pair in candidates]
+        choice = self._choice()
         pair = candidates[self.views.worst(guesses, choice)]
+        self.choosing = self.choosing - choice
         believed = self.rows * self.beliefs.marginal(pair)
-        self.measure(pair, costs[pair], believed)
+        variance = self.measure(pair, costs[pair], believed)
+        if self.parts[pair[0]] == self.parts[pair[1]]:
+            learned = float(np.abs(self.rows * self.beliefs.marginal(pair) - believed).sum())
+            little = learned <= QUIET * sqrt(2 / pi * variance) * believed.size
+            self.quiet = self.quiet + 1 if little else 0
         self._join(pair)
         return True
 
-    def spend_rest(self, choice: Budget) -> None:
-        """Count columns once more for what no pair could be found for: it is paid already."""
-        self.left = self.left + choice * (self.planned - len(self.chosen))
+    def _choice(self) -> Budget:
+        """What to spend on a choice: more for those that join columns, which loops cannot mend."""
+        rounds = self.planned - len(self.chosen)
+        joins = min(rounds, len(set(self.parts.values())) - 1)
+        weight = JOINING if joins else 1
+        return self.choosing * Fraction(weight, JOINING * joins + rounds - joins)
+
+    def spend_rest(self) -> None:
+        """Count once more for what no pair could be found for: it is paid already.
+
+        The pairs, where no other one would tell more; else the columns.
+        """
+        self.left, self.choosing = self.left + self.choosing, self.choosing * 0
+        if not self.left > self.left * 0:
+            return
+        if self.quiet == QUIET_PAIRS:
+            self._count_pairs_again()
+            return
         rest = self.left / len(self.views.sizes)
-        for name in self.views.sizes if rest > rest * 0 else ():
+        for name in self.views.sizes:
             self.measure((name,), rest, self.rows * self.beliefs.marginal((name,)))
+
+    def _count_pairs_again(self) -> None:
+        weights = {str(i): float(self.sizes[pair]) for i, pair in enumerate(self.chosen)}
+        whole, shares = self.left, _shares(weights, self.left)
+        for i, pair in enumerate(self.chosen):
+            cost = self.left if i == len(self.chosen) - 1 else whole * shares[str(i)]
+            before = next(target for target in self.targets if target.columns == pair)
+            variance = self.measure(pair, cost, self.rows * self.beliefs.marginal(pair))
+            # It was moved towards a model that knows the first table: it stands for both.
+            again = self.targets.pop()
+            self.targets.remove(before)
+            joined = 1 / (1 / before.variance + 1 / variance)
+            self.targets.append(replace(again, variance=joined))
 
     def measure(self, columns: tuple[str, ...], cost: Budget, believed: Floats) -> float:
         """Count a table and fit the model to it too; returns the variance of its noise."""
