@@ -88,6 +88,30 @@ def test_hours_that_half_of_the_people_work_stand_alone():
     assert np.bincount(part).min() > 0
 
 
+def test_a_value_that_many_share_stands_alone_among_intervals_of_equal_width():
+    gain = np.array([0.0] * 95 + [7, 11, 13, 17, 40])
+    cuts = equal_width(gain, 4)
+    assert cuts.bounds == (0, 0, 10, 20, 30, 40)
+    assert (cuts.apply(gain) == 0).sum() == 95
+
+
+def test_no_column_is_one_interval_because_it_goes_with_no_other():
+    random = np.random.default_rng(0)
+    group = random.integers(0, 3, 600)
+    rows = {
+        "gain": np.where(random.random(600) < 0.95, 0, random.integers(1, 900, 600)),
+        "height": random.permutation(600),
+        "age": group * 20 + random.integers(0, 15, 600),
+        "job": np.array(["a", "b", "c"])[group],
+    }
+    table = hm.read(pa.table(rows), dict.fromkeys(rows, "quasi"))
+    first = melt(table, tuple(rows), bins=6)
+    again = recut(table, first, group.astype(np.int32), tuple(rows))
+    assert again.columns[0].labels == ("<=0", ">0")
+    assert again.columns[1].labels == first.columns[1].labels
+    assert len(again.columns[2].labels) == 3
+
+
 def test_infinite_numbers_are_refused_by_column():
     rows = {"gain": [float(i) for i in range(49)] + [float("inf")], "c": ["a", "b"] * 25}
     table = hm.read(pa.table(rows), {"gain": "quasi", "c": "quasi"})

@@ -121,17 +121,27 @@ def equal_frequency(numbers: NDArray[np.float64], parts: int) -> IntervalCuts:
     left = max(2, parts - int(heavy.sum()))
     others = numbers[~np.isin(numbers, values[heavy])]
     heavy |= (counts * left * 2 >= len(others)) & (counts > 1)  # half of what an interval holds
-    inner: dict[int, float] = {}
-    if len(others):
-        between = _quantile_bounds(others, np.unique(others), left)[1:-1]
-        after = np.searchsorted(values, between, side="right") - 1
-        inner = dict(zip(after.tolist(), between.tolist(), strict=True))
+    between = _quantile_bounds(others, np.unique(others), left)[1:-1] if len(others) else others
+    after = np.searchsorted(values, between, side="right")
+    return _with_alone(values, heavy, between[np.append(np.diff(after) > 0, True)[: len(after)]])
+
+
+def _with_alone(
+    values: NDArray[np.float64], heavy: NDArray[np.bool_], inner: NDArray[np.float64]
+) -> IntervalCuts:
+    """The intervals between ``inner`` bounds, and each heavy value as a part of its own.
+
+    Of bounds that part the same values, that of a heavy one counts.
+    """
+    alone: dict[int, float] = {}
     for place in np.flatnonzero(heavy).tolist():
-        inner[place] = float(values[place])
+        alone[place] = float(values[place])
         if place and not heavy[place - 1]:  # it is alone only if it is cut off below too
-            inner[place - 1] = float(values[place - 1] + values[place]) / 2
-    ends = [inner[place] for place in sorted(inner) if 0 <= place < len(values) - 1]
-    return _cuts(np.array([values[0], *ends, values[-1]]))
+            alone[place - 1] = float(values[place - 1] + values[place]) / 2
+    after = np.searchsorted(values, inner, side="right") - 1
+    rest = inner[~np.isin(after, [*alone, len(values) - 1])]
+    ends = [end for place, end in alone.items() if place < len(values) - 1]
+    return _cuts(np.r_[values[0], np.sort(np.r_[rest, ends]), values[-1]])
 
 
 def _quantile_bounds(
@@ -146,9 +156,11 @@ def _quantile_bounds(
 
 
 def equal_width(numbers: NDArray[np.float64], parts: int) -> IntervalCuts:
-    """Intervals of the same width."""
+    """Intervals of the same width; values that a part's share of the rows hold stand alone."""
     _require(numbers, parts)
-    return _cuts(np.unique(np.linspace(numbers.min(), numbers.max(), parts + 1)))
+    values, counts = np.unique(numbers, return_counts=True)
+    heavy = (counts * parts >= len(numbers)) & (counts > 1)
+    return _with_alone(values, heavy, np.linspace(values[0], values[-1], parts + 1)[1:-1])
 
 
 def best_cuts(
@@ -420,9 +432,20 @@ def recut(
         held = len(encoded.values) - encoded.values.null_count
         present = encoded.codes < held
         numbers = as_numbers(encoded.values.slice(0, held))
-        cuts = best_cuts(numbers[encoded.codes[present]], groups[present]).short(numbers)
-        columns.append(cut_column(table, column.name, cuts))
+        found = best_cuts(numbers[encoded.codes[present]], groups[present])
+        cuts = _with_alone(numbers, _points(column)[:held], np.array(found.bounds[1:-1]))
+        # What tells nothing of the groups stays as it was: one interval would say nothing at all.
+        columns.append(
+            column if len(cuts) == 1 else cut_column(table, column.name, cuts.short(numbers))
+        )
     return melt_columns(columns)
+
+
+def _points(column: ColumnParts) -> NDArray[np.bool_]:
+    """Which values are parts of their own that hold as much as an interval does on average."""
+    rows, values = column.rows, np.bincount(column.of_value, minlength=len(column.labels))
+    found: NDArray[np.bool_] = ((values == 1) & (rows * len(rows) >= rows.sum()))[column.of_value]
+    return found
 
 
 def _distinct(labels: list[str]) -> list[str]:
