@@ -399,10 +399,11 @@ def _search_starts(search: GridSearch, pool: ThreadPoolExecutor) -> PricedGrid:
         if not wanted or search.late:
             break
         tasks = zip(search.fork(len(wanted)), wanted, strict=True)
-        found = pool.map(lambda task: task[0].converge(first_partition(*task)), tasks)
+        found = list(pool.map(lambda task: task[0].converge(first_partition(*task)), tasks))
         before = best[0]
         best = _better(best, found)
-        if number > 0 and best[0] >= before:
+        # Where the finer start of a pair ends dearer, still finer ones would too.
+        if number > 0 and (best[0] >= before or found[-1][0] > found[0][0]):
             break
     return best
 

@@ -27,6 +27,7 @@ GAIN = 1e-6
 COLD = 0.25  # the last temperature, in nats
 INTERVALS = 64  # intervals that one exact cut may find
 _SWEEPS = 30
+_BLOCK = 512  # values that are looked at together
 _LAST = 64  # grids of a path of merges that are tried with garbage groups
 _DENSE = 1_000_000  # values times cells that are held at once to sort them
 
@@ -129,7 +130,7 @@ class GridSearch:
             values,
             part,
             parts,
-            self.random.permutation(size),
+            visiting_orders(size, 1, self.random)[0],
             self.levels(side, partition, room),
             self.factorials,
             sweeps,
@@ -146,7 +147,6 @@ class GridSearch:
         parts = int(partition[side].max()) + 1
         values = self.profile(side, partition)
         part = partition[side].copy()
-        order = np.tile(np.arange(len(part)), (sweeps, 1))
         anneal_values(
             values,
             part,
@@ -154,7 +154,7 @@ class GridSearch:
             self.levels(side, partition, parts),
             self.factorials,
             np.geomspace(heat, cold, sweeps),
-            self.random.permuted(order, axis=1),
+            visiting_orders(len(part), sweeps, self.random),
             self.random.random((sweeps, len(part))),
         )
         return (*partition[:side], renumber(part), *partition[side + 1 :])
@@ -234,6 +234,21 @@ class GridSearch:
                 moved = move_with_garbage(self.criterion, side, partition[side], values)
                 partition = (*partition[:side], moved, *partition[side + 1 :])
         return partition
+
+
+def visiting_orders(size: int, sweeps: int, random: np.random.Generator) -> NDArray[np.int64]:
+    """(sweeps, size) the order in which values are looked at, neighbors among each other.
+
+    Blocks of values stand in random order, and the values inside a block: what is near in memory
+    is looked at soon after, which takes half of the time.
+    """
+    count = -(-size // _BLOCK)
+    blocks = np.arange(count * _BLOCK).reshape(count, _BLOCK)
+    out = np.empty((sweeps, size), np.int64)
+    for sweep in range(sweeps):
+        order = random.permuted(blocks[random.permutation(count)], axis=1).ravel()
+        out[sweep] = order[order < size]
+    return out
 
 
 def move_with_garbage(

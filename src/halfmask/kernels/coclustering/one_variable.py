@@ -157,6 +157,7 @@ class _Tally(NamedTuple):
         total: per part, its count; ``held`` its values.
         gain: per part, what the value that is looked at would bring.
         joined: per part, what a value of ``asked`` observations adds to it; -1: not known.
+        step: 1; 0 where all counts of values are alike, so that only the first is read.
     """
 
     part: NDArray[np.int32]
@@ -169,22 +170,26 @@ class _Tally(NamedTuple):
     gain: NDArray[np.float64]
     joined: NDArray[np.float64]
     asked: NDArray[np.int64]
+    step: int
 
 
 def _tally(values: ValueCounts, part: NDArray[np.int32], room: int) -> _Tally:
     owner = np.repeat(np.arange(len(part)), np.diff(values.starts))
-    inside, weight = np.zeros((values.size, room), np.int64), np.zeros(len(part), np.int64)
+    weight = np.zeros(len(part), np.int64)
     total, held = np.zeros(room, np.int64), np.zeros(room, np.int64)
     np.add.at(weight, owner, values.counts)
     placed = part >= 0
     np.add.at(held, part[placed], 1)
     np.add.at(total, part[placed], weight[placed])
     known = placed[owner]
-    np.add.at(inside, (values.cells[known], part[owner[known]]), values.counts[known])
+    cell = values.cells[known].astype(np.int64) * room + part[owner[known]]
+    held_in = np.bincount(cell, values.counts[known], values.size * room)
+    inside = held_in.reshape(values.size, room).astype(np.int64)
     logs, gain, joined = np.empty(inside.shape), np.empty(room), np.empty(room)
     most = int(np.bincount(values.cells, values.counts, 1).max())
     log, asked = np.empty(most + 1), np.full(room, -1)
-    return _Tally(part, weight, inside, logs, log, total, held, gain, joined, asked)
+    step = int((values.counts[1:] != values.counts[:-1]).any())
+    return _Tally(part, weight, inside, logs, log, total, held, gain, joined, asked, step)
 
 
 @bare
@@ -216,7 +221,7 @@ def _gains(values: Any, v: int, tally: Any, parts: int, lf: Any) -> None:
     for j in range(parts):
         gain[j] = 0.0
     for e in range(values.starts[v], values.starts[v + 1]):
-        c, n = values.cells[e], values.counts[e]
+        c, n = values.cells[e], values.counts[e * tally.step]
         if n == 1:  # most: the logarithms of a row stand side by side
             for j in range(parts):
                 gain[j] += logs[c, j]
@@ -230,7 +235,7 @@ def _gain_at_home(values: Any, v: int, tally: Any, a: int, lf: Any) -> float:
     """What ``gain`` would be in the part ``a`` that value ``v`` is in, had it been taken out."""
     inside, gain = tally.inside, 0.0
     for e in range(values.starts[v], values.starts[v + 1]):
-        c, n = values.cells[e], values.counts[e]
+        c, n = values.cells[e], values.counts[e * tally.step]
         if n == 1:
             gain += tally.log[inside[c, a] - 1]
         else:
@@ -243,7 +248,7 @@ def _put(values: Any, v: int, tally: Any, j: int, sign: int) -> None:
     """Add the observations of value ``v`` to a part, or take them out of it."""
     for e in range(values.starts[v], values.starts[v + 1]):
         c = values.cells[e]
-        tally.inside[c, j] += sign * values.counts[e]
+        tally.inside[c, j] += sign * values.counts[e * tally.step]
         tally.logs[c, j] = tally.log[tally.inside[c, j]]
 
 
@@ -289,7 +294,7 @@ def _move(
     values: Any, tally: Any, parts: int, order: Any, level: Any, lf: Any, sweeps: int,
     tolerance: float,
 ) -> tuple[int, float]:  # fmt: skip
-    starts, cells, counts = values.starts, values.cells, values.counts
+    starts, cells = values.starts, values.cells
     part, inside, logs, gain = tally.part, tally.inside, tally.logs, tally.gain
     total, held = tally.total, tally.held
     room = len(gain)
@@ -304,7 +309,7 @@ def _move(
             _gains(values, v, tally, parts, lf)
             leaving, alone = 0.0, 0.0
             for e in range(starts[v], starts[v + 1]):
-                c, n = cells[e], counts[e]
+                c, n = cells[e], values.counts[e * tally.step]
                 leaving += lf[inside[c, a]] - lf[inside[c, a] - n]
                 alone += lf[n]
             single = held[a] == 1
