@@ -63,6 +63,26 @@ def test_hierarchies_are_written_as_arx_reads_them(iris, tmp_path):
     assert hm.read(iris.arrow.select(["species"]), {"columns": schema}).hierarchy("species").height
 
 
+@pytest.mark.parametrize("dimensions", [2, "rows"])
+def test_every_number_of_a_column_is_a_leaf_of_its_hierarchy(iris, tmp_path, dimensions):
+    names = ["petal_length", "species"]
+    found = hm.cocluster(iris, names, dimensions=dimensions, bins=3)
+    path = found.write_hierarchies(tmp_path / "trees")[0]
+    lines = Path(path).read_text(encoding="utf-8").splitlines()
+    numbers = sorted(set(iris.arrow["petal_length"].to_pylist()))
+    assert [line.split(";")[0] for line in lines] == [str(number) for number in numbers]
+    assert len({line.split(";")[1] for line in lines}) == 3
+    schema = {"petal_length": {"role": "quasi", "hierarchy": {"csv": path}}}
+    table = hm.read(iris.arrow.select(names[:1]), {"columns": schema})
+    assert hm.anonymize(table, hm.KAnonymity(40), method="optimal").levels == {"petal_length": 1}
+
+
+def test_a_hierarchy_quotes_what_parts_its_fields(tmp_path):
+    rows = {"x": ["a;b", "c"] * 40, "y": ["u", "v"] * 40}
+    path = hm.cocluster(hm.read(rows), ["x", "y"]).write_hierarchies(tmp_path / "trees")[0]
+    assert Path(path).read_text(encoding="utf-8").splitlines()[0] == '"a;b";*'
+
+
 @pytest.mark.parametrize(
     ("given", "kind"),
     [

@@ -147,13 +147,13 @@ def _show(found: CoClustering) -> None:
         together = ", ".join(found.dependence.bound) or "none"
         facts.append(("go together beyond chance", together))
     show.print_table("Grid", ("", ""), facts)
-    values = grid.variables[-1].values
-    if values is not None:
-        show.print_table(
-            f"Groups of {grid.variables[-1].name}",
-            ("observations", "values"),
-            _intervals(found) or _groups(grid, values),
-        )
+    for side, variable in enumerate(grid.variables):
+        if variable.values is not None:
+            show.print_table(
+                f"Groups of {variable.name}",
+                ("observations", "values"),
+                _intervals(found, side) or _groups(grid, side, variable.values),
+            )
 
 
 def _span(grid: Grid) -> str:
@@ -161,21 +161,19 @@ def _span(grid: Grid) -> str:
     return f"{int(sizes.min()):,} to {int(sizes.max()):,}"
 
 
-def _intervals(found: CoClustering) -> list[tuple[int, str]]:
-    """The intervals of the last variable, where it is cut, in their order."""
+def _intervals(found: CoClustering, side: int) -> list[tuple[int, str]]:
+    """The intervals of one variable, where it is cut, in their order."""
     from halfmask.report.grid import interval_text
 
-    side = len(found.grid.parts) - 1
     ends = found.interval_ends(side, found.grid) or []
     totals = found.grid.totals(side).tolist()
     return [(total, interval_text(*one)) for total, one in zip(totals, ends, strict=False)]
 
 
-def _groups(grid: Grid, values: tuple[Any, ...]) -> list[tuple[int, str]]:
-    """The groups of the last variable, the largest first, each by its most frequent values."""
+def _groups(grid: Grid, side: int, values: tuple[Any, ...]) -> list[tuple[int, str]]:
+    """The groups of one variable, the largest first, each by its most frequent values."""
     import numpy as np
 
-    side = len(grid.parts) - 1
     out = []
     for part in np.argsort(-grid.totals(side), kind="stable").tolist():
         held = np.flatnonzero(grid.partition[side] == part)

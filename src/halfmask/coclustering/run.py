@@ -6,7 +6,7 @@ A grid describes the original rows and their values: it is no release.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from os import PathLike
 
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from halfmask.coclustering.criterion import CriterionForm
@@ -67,6 +68,7 @@ class CoClustering:
         melted: the columns, where rows are clustered against parts of columns.
         dependence: which columns go with another one beyond chance; None: not known (of a saved
             grid).
+        numbers: the distinct values of each column that is cut.
     """
 
     grid: Grid
@@ -75,6 +77,7 @@ class CoClustering:
     columns: tuple[ColumnParts, ...] = ()
     melted: MeltedTable | None = None
     dependence: Dependence | None = None
+    numbers: Mapping[str, pa.Array] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"CoClustering({' x '.join(map(str, self.grid.parts))} parts)"
@@ -120,7 +123,7 @@ class CoClustering:
             if str(path) in out:
                 path = place / f"{safe}_{len(out)}.csv"
             make_private(path)
-            path.write_text(tree.to_csv(), encoding="utf-8")
+            path.write_text(tree.to_csv(self.numbers.get(name)), encoding="utf-8")
             out.append(str(path))
         return out
 
@@ -287,7 +290,8 @@ def cocluster(
         known = dependence_of_columns(grid, {c.name: c.codes for c in melted.columns})
         if not (known.bound or optimum):
             grid = bound_grid(grid, melted.observations, (), effort)
-        found = CoClustering(grid, hierarchy(grid), rounds, (), melted, known)
+        cut = _numbers(table, melted.columns)
+        found = CoClustering(grid, hierarchy(grid), rounds, (), melted, known, cut)
     else:
         raise ParameterError(
             "dimensions", sides, f"2, or as many as variables ({len(names)}, at most {_MOST})"
@@ -318,7 +322,13 @@ def _over_columns(
         grid = bound_grid(grid, observed, known.bound, limited)
     sides = zip(grid.variables, grid.partition, strict=True)
     columns = tuple(_publish_parts(entries, variable, side) for variable, side in sides)
-    return CoClustering(grid, hierarchy(grid), effort["rounds"], columns, None, known)
+    cut = _numbers(entries.table, columns)
+    return CoClustering(grid, hierarchy(grid), effort["rounds"], columns, None, known, cut)
+
+
+def _numbers(table: Table, columns: Sequence[ColumnParts]) -> dict[str, pa.Array]:
+    """The distinct values of the columns that are cut."""
+    return {c.name: table.encode(c.name).values for c in columns if c.cuts is not None}
 
 
 def _is_read(table: object) -> bool:

@@ -5,6 +5,8 @@ Both are read from how the columns of a table go together.
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -163,18 +165,24 @@ class ColumnTree:
                 return level, int(groups[parts[0]])
         return len(self.levels) - 1, 0
 
-    def to_csv(self) -> str:
-        """The tree as ARX reads it: part;level 1;...;root."""
+    def to_csv(self, values: pa.Array | None = None) -> str:
+        """The tree as ARX reads it: part;level 1;...;root.
+
+        With ``values``, the distinct ones of a column that is cut, each stands for itself before
+        its interval: numbers in rows are found by their own text.
+        """
         labels = [list(self.column.labels)]
         labels += [self.labels(level) for level in range(1, len(self.levels) - 1)]
-        lines = [
-            ";".join(
-                [names[groups[p]] for names, groups in zip(labels, self.levels, strict=False)]
-                + ["*"]
-            )
-            for p in range(len(self.column.labels))
-        ]
-        return "\n".join(lines) + "\n"
+        parts = range(len(self.column.labels))
+        lines = [[*(names[groups[p]] for names, groups in zip(labels, self.levels, strict=False)),
+                  "*"] for p in parts]  # fmt: skip
+        if values is not None:
+            texts = [MISSING if value is None else str(value) for value in values.to_pylist()]
+            part_of = self.column.of_value.tolist()
+            lines = [[text, *lines[p]] for text, p in zip(texts, part_of, strict=True)]
+        out = io.StringIO()
+        csv.writer(out, delimiter=";", lineterminator="\n").writerows(lines)
+        return out.getvalue()
 
 
 def group_label(column: ColumnParts, parts: NDArray[np.int64], counts: NDArray[np.int64]) -> str:
