@@ -292,3 +292,20 @@ def test_a_synthetic_release_can_be_compared(iris, release, tmp_path):
     assert max(one.hellinger for one in found.distances) < 0.5
     found.report(tmp_path / "compared.html")
     assert (tmp_path / "compared.html").stat().st_size > 10_000
+
+
+def test_a_column_that_loses_all_but_one_value_is_named():
+    random = np.random.default_rng(4)
+    group = random.integers(0, 2, 4000)
+    rows = {
+        "gain": np.where(random.random(4000) < 0.95, 0, random.integers(1, 900, 4000)),
+        "job": np.array([f"j{n}" for n in group * 6 + random.integers(0, 6, 4000)]),
+        "age": group * 30 + random.integers(0, 30, 4000),
+    }
+    table = hm.read(pa.table(rows), dict.fromkeys(rows, "quasi"))
+    release = hm.synthesize(table, method="cocluster", k=50, seed=1)  # 17 people a job have gains
+    assert set(release.to_arrow()["gain"].to_pylist()) == {0}
+    assert any(note.startswith("In gain, all rows hold one value") for note in release.notes)
+    kept = hm.synthesize(table, method="cocluster", k=50, seed=1, combinations=1)
+    assert len(set(kept.to_arrow()["gain"].to_pylist())) > 1
+    assert not any("one value" in note for note in kept.notes)

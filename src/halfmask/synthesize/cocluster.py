@@ -204,7 +204,7 @@ def synthesize_groups(table: Table, settings: DrawSettings) -> SyntheticRelease:
         *_notes(groups.grid, groups.columns, obtained, wanted),
         *unweighted_notes(table.schema),
         *((note,) if note else ()),
-        *_combination_notes(groups.lost, max(changed, default=0.0), wanted),
+        *_combination_notes(groups, max(changed, default=0.0), wanted),
         *condition_notes(table.schema.impossible, settings.given),
         *apart,
         *((_OF_EVERYBODY,) if settings.given is not None else ()),
@@ -243,6 +243,7 @@ class _PeopleGroups:
         together: of how many columns values are held together by k people.
         shared: which combinations k people share; None: each value for itself.
         lost: the columns of which much cannot be drawn for the sake of the others.
+        constant: those of which one value is left for their sake.
         cuts: per column of numbers the bounds of its intervals.
     """
 
@@ -252,6 +253,7 @@ class _PeopleGroups:
     together: int
     shared: SharedCombinations | None
     lost: tuple[str, ...]
+    constant: tuple[str, ...]
     cuts: dict[str, Any]
 
     @classmethod
@@ -284,15 +286,16 @@ class _PeopleGroups:
         together = settings.combinations if wanted > 1 and len(names) > 1 else 1
         shared = None
         lost: tuple[str, ...] = ()
+        constant: tuple[str, ...] = ()
         if together > 1:
             # Columns are drawn apart inside a group: k people share it, and perhaps one alone of
             # them, or nobody, holds two of its values together.
             shared = shared_combinations(
                 melted.columns, together, wanted, owner, stretch=not settings.labels
             )
-            model, lost = _possible(model, shared, columns)
+            model, lost, constant = _possible(model, shared, columns)
         cuts = {c.name: c.cuts.bounds[1:-1] for c in melted.columns if c.cuts is not None}
-        return cls(grid, columns, model, together, shared, lost, cuts)
+        return cls(grid, columns, model, together, shared, lost, constant, cuts)
 
     def draw(
         self, count: int, random: np.random.Generator, mode: Mode
@@ -319,8 +322,8 @@ def _parameters(table: Table, settings: DrawSettings, grid: Grid, obtained: int)
 
 def _possible(
     model: BlockGenerator, shared: SharedCombinations, columns: list[SharedColumnParts]
-) -> tuple[BlockGenerator, tuple[str, ...]]:
-    """The model of what a row can hold, and in which columns more than one row in ten cannot.
+) -> tuple[BlockGenerator, tuple[str, ...], tuple[str, ...]]:
+    """The model of what a row can hold, where more than one row in ten cannot, where one value can.
 
     Raises:
         UnsatisfiableError: a column has no value that goes with the others.
@@ -331,17 +334,28 @@ def _possible(
     out = [model.sizes @ chances @ ~fit / model.sizes.sum()
            for chances, fit in zip(model.chances, fits, strict=True)]  # fmt: skip
     many = tuple(c.column.name for c, share in zip(columns, out, strict=True) if share > _MANY)
-    return model.only(fits), many
+    one = tuple(
+        c.column.name
+        for c, fit in zip(columns, fits, strict=True)
+        if len(c.value) > 1 and (c.weights[fit].sum(axis=0) > 0).sum() == 1
+    )
+    return model.only(fits), many, one
 
 
-def _combination_notes(lost: tuple[str, ...], changed: float, wanted: int) -> tuple[str, ...]:
+def _combination_notes(groups: _PeopleGroups, changed: float, wanted: int) -> tuple[str, ...]:
     """What was given up so that enough people share every combination."""
     notes = []
-    if lost:
+    if groups.constant:
         notes.append(
-            f"In {', '.join(lost)}, more than one row in ten would hold a value that goes with too "
-            "few of the other columns' values, and holds another one: generalize columns with many "
-            "values first, or take combinations=1."
+            f"In {', '.join(groups.constant)}, all rows hold one value, because no other one is "
+            f"shared by {wanted:,} people together with what the other columns hold: lower k, "
+            "generalize columns with many values first, or take combinations=1."
+        )
+    if groups.lost:
+        notes.append(
+            f"In {', '.join(groups.lost)}, more than one row in ten would hold a value that goes "
+            "with too few of the other columns' values, and holds another one: generalize columns "
+            "with many values first, or take combinations=1."
         )
     if changed > _MANY:
         notes.append(
