@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from halfmask.coclustering.criterion import GridCriterion
-from halfmask.coclustering.observations import Variable, observe
+from halfmask.coclustering.observations import Variable, observe, sum_duplicates
 from halfmask.coclustering.optimize import optimize_grid
-from halfmask.coclustering.search import GridSearch
+from halfmask.coclustering.search import GridSearch, visiting_orders
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 # kind, seed, and what the grid of Khiops costs in its own form and in the published one
@@ -84,3 +84,24 @@ def test_the_best_garbage_group_costs_least_of_all_choices():
         assert judge.least(grid) == pytest.approx(
             min(judge.cost(grid, garbage=choice) for choice in choices)
         )
+
+
+def test_every_value_is_looked_at_once_in_a_sweep():
+    orders = visiting_orders(1300, 3, np.random.default_rng(0))
+    assert all(sorted(order) == list(range(1300)) for order in orders.tolist())
+    assert (orders[0] != orders[1]).any()
+    # Neighbors stand near each other, so that memory is read once.
+    assert all(len(set((order[:512] // 512).tolist())) <= 2 for order in orders)
+
+
+def test_sums_by_counting_are_those_by_sorting():
+    random = np.random.default_rng(1)
+    codes = random.integers(0, 9, (400, 2)).astype(np.int32)
+    weights = random.integers(1, 5, 400)
+    far = codes * np.int32(10_000)  # too far apart to be counted
+    distinct, summed = sum_duplicates(codes, weights)
+    again, sums = sum_duplicates(far, weights)
+    assert (distinct * 10_000).tolist() == again.tolist()
+    assert summed.tolist() == sums.tolist()
+    assert distinct.dtype == again.dtype
+    assert summed.dtype == sums.dtype
