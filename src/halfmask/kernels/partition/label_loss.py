@@ -172,6 +172,13 @@ def _best_cut(
     """
     places, bits, k = w.places, w.bits, d.k
     n, m = end - begin, places.shape[1]
+    least = max(int(share * n), 1)
+    lowest, most_asked = k[rows[begin]], least
+    for i in range(begin, end):
+        lowest, most_asked = min(lowest, k[rows[i]]), max(most_asked, k[rows[i]])
+    lowest = max(lowest, least)  # rows of either side at least; one side holds who asks most
+    if n < lowest + most_asked:
+        return -1, np.inf
     box, held = room.integers[0, : 2 * m], room.words[0]
     _measure(w, rows, begin, end, box, held)
     span, order, left = room.reals[0], room.reals[1], room.reals[2]
@@ -180,7 +187,6 @@ def _best_cut(
     most = min(4 * n + 64, _BUCKETS)  # buckets for few rows would take longer than the rows
     part, some = room.integers[1, : 2 * m], room.words[1]
     refused, spare, key = room.integers[3], room.integers[5], room.integers[12]
-    least = max(int(share * n), 1)
     strict = d.values.shape[1] > 0
     for c in range(m):
         refused[c] = 0
@@ -202,7 +208,7 @@ def _best_cut(
             _order(places, c, rows, begin, end, (low, wide, min(wide, most)), room)
             _open(part, some)
             highest = 0
-            for i in range(1, n):
+            for i in range(1, n - lowest + 1):
                 _add(places, bits, spare[i - 1], part, some)
                 highest = max(highest, k[spare[i - 1]])
                 left[i] = -1.0
@@ -210,7 +216,7 @@ def _best_cut(
                     left[i] = _width(w, part, some) * i
             _open(part, some)
             highest = 0
-            for i in range(n - 1, 0, -1):
+            for i in range(n - 1, lowest - 1, -1):
                 _add(places, bits, spare[i], part, some)
                 highest = max(highest, k[spare[i]])
                 if left[i] < 0.0 or n - i < max(highest, least):
