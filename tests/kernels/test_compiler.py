@@ -91,6 +91,9 @@ def test_a_bare_kernel_gives_numbers_back():
 
 @pytest.mark.usefixtures("nothing_compiled")
 def test_compiling_leaves_numba_and_the_collector_as_they_were():
+    calls, frozen = numba.types.BaseFunction.get_call_type, gc.get_freeze_count()
+    gc.unfreeze()
+
     @kernel
     def larger(x, y):
         return max(x, y) + max(2 * x, y)
@@ -104,7 +107,25 @@ def test_compiling_leaves_numba_and_the_collector_as_they_were():
     with pytest.raises(numba.TypingError):
         wrong(1)
     assert gc.isenabled()
+    assert gc.get_freeze_count() == 0  # what was set aside is collected one day
+    if frozen:
+        gc.freeze()
     assert "resolve_function_type" not in vars(cpu_target.typing_context)
+    assert numba.types.BaseFunction.get_call_type is calls
+
+
+@pytest.mark.usefixtures("nothing_compiled")
+def test_what_somebody_froze_stays_frozen():
+    @kernel
+    def twice(x):
+        return 2 * x
+
+    before = gc.get_freeze_count()
+    gc.freeze()
+    assert twice(4) == 8
+    assert gc.get_freeze_count() > 0
+    if not before:
+        gc.unfreeze()
 
 
 @pytest.mark.usefixtures("nothing_compiled")

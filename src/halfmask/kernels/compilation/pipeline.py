@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
+_FUNCTIONS: Any = types.BaseFunction
+_CALL = _FUNCTIONS.get_call_type
 _AFTER, _EVERY = 0.4, 0.2  # seconds
 
 
@@ -243,7 +245,7 @@ class _InsideLight(_Whole):
     lowering = _LightPartLowering
 
 
-_TYPES: dict[Any, Any] = {}
+_FOUND: dict[Any, Any] = {}  # what was found of types, by who was asked, function and arguments
 
 
 def _certain(one: Any) -> bool:
@@ -257,34 +259,55 @@ def _remember(resolve: Callable[..., Any]) -> Callable[..., Any]:
         own = isinstance(function, types.Function) or not isinstance(function, types.Type)
         if not own or keywords or not all(map(_certain, arguments)):
             return resolve(function, arguments, keywords)
-        key = function, tuple(arguments)
-        if key not in _TYPES:
+        key = "type", function, tuple(arguments)
+        if key not in _FOUND:
             found = resolve(function, arguments, keywords)
             if found is None:
                 return None
-            _TYPES[key] = found
-        return _TYPES[key]
+            _FOUND[key] = found
+        return _FOUND[key]
 
     return resolve_once
+
+
+def _call_once(function: Any, context: Any, arguments: Any, keywords: Any) -> Any:
+    """The same of operators where code is lowered, which asks again for every use."""
+    plain = getattr(getattr(function, "typing_key", None), "__module__", "") == "_operator"
+    if not plain or keywords or not all(map(_certain, arguments)):
+        return _CALL(function, context, arguments, keywords)
+    key = "call", function, tuple(arguments)
+    if key not in _FOUND:
+        _FOUND[key] = _CALL(function, context, arguments, keywords)
+    return _FOUND[key]
 
 
 @contextmanager
 def _compiling() -> Iterator[None]:
     """Types remembered, and nothing collected, while a kernel is compiled."""
-    context = cpu_target.typing_context
+    typing = cpu_target.typing_context
     with notice(), global_compiler_lock:
-        if "resolve_function_type" in vars(context):  # inside another kernel's
+        if "resolve_function_type" in vars(typing):  # inside another kernel's
             yield
             return
         collects = gc.isenabled()  # asked under the lock: another thread may be compiling before it
-        context.resolve_function_type = _remember(context.resolve_function_type)
+        typing.resolve_function_type = _remember(typing.resolve_function_type)
+        _FUNCTIONS.get_call_type = _call_once
         gc.disable()  # compiling makes a million small things, most of which stay
         try:
             yield
         finally:
-            del context.resolve_function_type
+            _FUNCTIONS.get_call_type = _CALL
+            del typing.resolve_function_type
             if collects:
+                _set_aside()
                 gc.enable()
+
+
+def _set_aside() -> None:
+    """Count what was made as old, or it would be looked through at once, all of it."""
+    if not gc.get_freeze_count():  # what somebody else froze stays so
+        gc.freeze()
+        gc.unfreeze()
 
 
 def _load_registries() -> None:
