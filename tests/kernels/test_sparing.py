@@ -12,7 +12,7 @@ from halfmask.kernels.compilation import compiler
 from halfmask.kernels.compilation.cache import KernelCache
 from halfmask.kernels.compilation.compiler import Sparing, interpret, kernel
 from halfmask.kernels.distance import Points
-from halfmask.kernels.partition import construction, improvement
+from halfmask.kernels.partition import construction, improvement, search_tree
 
 ROUNDS = 30
 
@@ -245,6 +245,26 @@ def test_classes_around_outer_rows_and_grown_ones(columns):
         for improved in (True, False):
             one = construction.k_member.plain(*given, draws, improved)
             same([one], [construction.k_member.compiled(*given, draws, improved)])
+
+
+@pytest.mark.parametrize("columns", [0, 1])
+def test_rows_cut_at_medians_and_the_tree_of_their_cuts(columns):
+    rng = np.random.default_rng(columns)
+    for _ in range(ROUNDS):
+        n = int(rng.integers(1, 90))
+        points, demands = random_points(rng, n), random_demands(rng, n, columns)
+        places = np.ascontiguousarray(np.round(10 * np.nan_to_num(points.numbers)), np.int32)
+        points = points._replace(slots=np.array([[0, 0, 0], [0, 1, 0]]))
+        for largest, whole in ((0, False), (0, True), (20, False)):
+            given = points, places, demands, largest, whole
+            same(construction.cut.plain(*given), construction.cut.compiled(*given))
+        found = []
+        for fill in (search_tree._build.plain, search_tree._build.compiled):
+            spans, boxes = np.zeros((4, 8 * n + 64), np.int64), np.zeros((2, 8 * n + 64, 2), int)
+            order, leaf = np.arange(n), np.zeros(n, np.int64)
+            nodes = fill(points, places, 4, order, spans, *boxes, leaf)
+            found.append((nodes, order, spans, boxes, leaf))
+        same(*found)
 
 
 def test_radii_of_classes():

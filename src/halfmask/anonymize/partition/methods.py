@@ -276,7 +276,7 @@ def divide_personal(task: PartitionTask) -> Division:
 
 def _personal(task: PartitionTask) -> NDArray[np.int64]:
     from halfmask.kernels.partition import improvement, search_tree
-    from halfmask.kernels.partition.construction import form
+    from halfmask.kernels.partition.growth import Seeds, form
     from halfmask.kernels.partition.improvement import link_classes
 
     points, places, demands = task.space.points, task.space.places, task.demands
@@ -286,8 +286,7 @@ def _personal(task: PartitionTask) -> NDArray[np.int64]:
     last = np.clip(demands.k - 2, 0, wanted - 1)
     anyway = far[np.arange(len(task)), last].astype(np.float64)
     seeds = np.argsort(anyway, kind="stable")
-    free = search_tree.all_free(nodes)
-    ids = form(points, places, nodes, free, demands, seeds, anyway, _REGRET)
+    ids = form(points, places, nodes, demands, Seeds(seeds, anyway), _REGRET)
     state = link_classes(points, demands.k, repair(task, ids, near))
     improvement.improve_partition(points, demands, state, near, _SWEEPS, _ENOUGH)
     return repair(task, number_classes(state.ids), near)

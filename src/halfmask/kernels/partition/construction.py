@@ -1,7 +1,7 @@
-"""Rows divided into classes: what a class must meet, and four ways to form some.
+"""Rows divided into classes: what a class must meet, and three ways to form some.
 
-Median cuts (``cut``); MDAV around whoever stands farthest out (``mdav_classes``); k-member, grown
-row by row (``k_member``); and growth from dense places by marginal cost (``form``). None makes a
+Median cuts (``cut``); MDAV around whoever stands farthest out (``mdav_classes``); and k-member,
+grown row by row (``k_member``). What grows from dense places stands in ``growth.py``. None makes a
 matrix of distances.
 """
 
@@ -26,7 +26,7 @@ from halfmask.kernels.compilation.compiler import (
 )
 from halfmask.kernels.distance import apart, distance, distances_from, plain_distances_from
 from halfmask.kernels.partition import numpy_twins
-from halfmask.kernels.partition.search_tree import nearest_free, room_for_nearest, select_rank, take
+from halfmask.kernels.partition.search_tree import select_rank
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -95,7 +95,7 @@ class CutRoom(NamedTuple):
 
 
 @kernel
-def cut(
+def _cut(
     p: Any,
     places: NDArray[np.int32],
     d: Any,
@@ -456,6 +456,10 @@ def _rows(_: Any, d: Any, *__: Any) -> int:
     return len(d.k)
 
 
+def _cut_rows(_: Any, places: Any, *__: Any) -> int:
+    return len(places)
+
+
 _PLAIN: dict[str, Any] = {
     "distances_from": plain_distances_from,
     "farthest": numpy_twins.plain_farthest,
@@ -463,6 +467,7 @@ _PLAIN: dict[str, Any] = {
     "_outermost": numpy_twins.plain_outermost,
     "_best": numpy_twins.plain_best,
 }
+cut: Any = Sparing(_cut, _cut_rows, 12_000)
 mdav_classes: Any = Sparing(_mdav_classes, _rows, 6_000, interpret(_mdav_classes, **_PLAIN))
 
 _CLOSE = 48  # rows near the first member of a class that are looked at before all others
@@ -598,98 +603,3 @@ def _best(
 
 
 k_member: Any = Sparing(_k_member, _rows, 6_000, interpret(_k_member, **_PLAIN))
-
-
-@kernel
-def form(
-    p: Any, places: Any, tree: Any, free: Any, d: Any, seeds: Any, anyway: Any, regret: float
-) -> Any:
-    """Form classes around ``seeds`` in their order from rows that are near and still free.
-
-    Of the candidates the one with the lowest marginal cost joins: what it adds to the class, less
-    ``regret`` times what it would lose anywhere (``anyway``), so that demanding and remote rows
-    stay together and others are spared. ``free`` is as the tree counts it, and used up. -1 for rows
-    left over.
-    """
-    n, k = len(d.k), d.k
-    ids = constants(n, -1)
-    most = 64
-    near, reach = room_for_nearest(most), reals(most, 0.0)
-    members, variety = integers(n), _no_variety(d)
-    classes, nodes = 0, len(tree.begin)
-    for i in range(len(seeds)):
-        seed = seeds[i]
-        if free[nodes + seed] == 0:
-            continue
-        size, need, diameter = 0, 0, 0.0
-        wanted, found, row = 0, 0, seed
-        clear(variety.distinct)
-        clear(variety.most)
-        while True:
-            members[size] = row
-            size += 1
-            need = max(need, k[row])
-            short = note_values(d, row, classes, variety)
-            take(tree, free, row)
-            if (size >= need and not short) or free[0] == 0:
-                break
-            rows = near.rows
-            for j in range(found):
-                if rows[j] >= 0:
-                    reach[j] = max(reach[j], distance(p, row, rows[j]))
-            best, best_score = -1, np.inf
-            while True:
-                for j in range(found):
-                    if rows[j] < 0:
-                        continue
-                    if size >= need and not new_value(d, rows[j], classes, variety):
-                        continue
-                    wide = max(diameter, reach[j])
-                    score = max(size + 1, need, k[rows[j]]) * wide - regret * anyway[rows[j]]
-                    if score < best_score:
-                        best, best_score = j, score
-                if (best >= 0 and wanted >= need) or (wanted > 0 and found == free[0]):
-                    break
-                wanted = max(2 * need + 4, 2 * wanted)  # doubled: searching again stays cheap
-                if wanted > most:
-                    most = 2 * wanted
-                    near, reach = room_for_nearest(most), reals(most, 0.0)
-                    rows = near.rows
-                found = nearest_free(p, places, tree, free, seed, wanted, near)
-                best, best_score = -1, np.inf
-                for j in range(found):
-                    reach[j] = near.far[j]
-                    for m in range(1, size):
-                        reach[j] = max(reach[j], distance(p, members[m], rows[j]))
-            if best < 0:
-                break
-            row = rows[best]
-            diameter = max(diameter, reach[best])
-            rows[best] = -1
-        if size >= need and not short:
-            if diameter == 0.0:
-                size = _take_alike(p, places, tree, free, d, members, size, near)
-            for m in range(size):
-                ids[members[m]] = classes
-            classes += 1
-    return ids
-
-
-@kernel
-def _take_alike(
-    p: Any, places: Any, tree: Any, free: Any, d: Any, members: Any, size: int, near: Any
-) -> int:
-    """Let free rows with the very same values join a class without diameter: they cost nothing."""
-    rows, far = near.rows, near.far
-    while free[0] > 0 and d.values.shape[1] == 0:
-        found = nearest_free(p, places, tree, free, members[0], 8, near)
-        joined = 0
-        for j in range(found):
-            if far[j] == 0.0 and d.k[rows[j]] <= size + 1:
-                members[size] = rows[j]
-                size += 1
-                take(tree, free, rows[j])
-                joined += 1
-        if joined == 0:
-            break
-    return size

@@ -14,10 +14,9 @@ import numpy as np
 from halfmask.kernels.compilation.compiler import (
     Sparing,
     bare,
-    constants,
-    integers,
     interpret,
     kernel,
+    light,
     reals,
     zeros,
 )
@@ -259,25 +258,35 @@ _EPS = 1e-9  # gains below it are rounding, and could be won back and forth for 
 
 
 class SweepRoom(NamedTuple):
-    """Where a sweep writes in between.
+    """Where a sweep writes in between; ``_room_for`` makes it.
 
     Attributes:
-        tried: per class, by whom it was looked at.
-        rows: the rows of some classes; ``key`` what orders them.
+        integers: by whom each class was looked at; the rows of some classes; classes without rows;
+            by whom each class was taken; where rows go; the highest demands of the ends of rows.
+        reals: what orders rows; the diameters of their ends.
         counts: per sensitive value, how often it occurs; 0 in between.
     """
 
-    tried: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    key: NDArray[np.float64]
+    integers: NDArray[np.int64]
+    reals: NDArray[np.float64]
     counts: NDArray[np.int64]
 
 
-@kernel
-def cut_anew(p: Any, d: Any, s: Any, near: Any, sweep: int, room: Any) -> float:
+_TRIED, _ROWS, _SPARES, _TAKEN, _TARGETS, _NEEDS = range(6)
+_KEYS, _WIDE = range(2)
+
+
+def _room_for(d: Any) -> SweepRoom:
+    """Room for all rows: kernels that make no array compile and run faster."""
+    n = len(d.k) + 2 * POOL + 1
+    counts = np.zeros(max(d.shares.shape[1], 1), np.int64)
+    return SweepRoom(np.full((6, n), -1, np.int64), np.zeros((2, 2 * POOL + 1)), counts)
+
+
+@light
+def _cut_anew(p: Any, d: Any, s: Any, near: Any, sweep: int, room: Any) -> float:
     """Split classes, and cut pairs of classes that are near each other anew; what that gains."""
-    n, tried = len(d.k), room.tried
-    spares = integers(n)
+    n, tried, spares = len(d.k), room.integers[_TRIED], room.integers[_SPARES]
     count, gained = 0, 0.0
     for c in range(n):
         tried[c] = -1
@@ -315,12 +324,12 @@ def cut_anew(p: Any, d: Any, s: Any, near: Any, sweep: int, room: Any) -> float:
     return gained
 
 
-@kernel
+@light
 def _improve_pair(
     p: Any, d: Any, s: Any, a: int, b: int, spare: int, sweep: int, room: Any
 ) -> float:
     """Cut the rows of two classes (of one, if ``b`` is negative) anew; what that gains."""
-    rows, count = room.rows, 0
+    rows, count = room.integers[_ROWS], 0
     for side in range(2):
         c = b if side else a
         if c >= 0:
@@ -351,13 +360,13 @@ def _improve_pair(
     return float(before - best)
 
 
-@kernel
+@light
 def _cut(p: Any, d: Any, room: Any, count: int, one: int, other: int) -> tuple[Any, Any]:
     """The best way to cut rows in order between two of them: the loss, and how many go left.
 
     0 means that they stay together.
     """
-    rows, key, counts = room.rows, room.key, room.counts
+    rows, key, counts = room.integers[_ROWS], room.reals[_KEYS], room.counts
     k, strict = d.k, d.values.shape[1] > 0
     for i in range(count):
         key[i] = distance(p, rows[i], one) - distance(p, rows[i], other)
@@ -370,7 +379,8 @@ def _cut(p: Any, d: Any, room: Any, count: int, one: int, other: int) -> tuple[A
         key[j], rows[j] = x, row
     # Diameters of all ends first, then those of all beginnings as they grow: each pair is looked at
     # twice, not once a cut.
-    right_wide, right_need = reals(count + 1, 0.0), zeros(count + 1)
+    right_wide, right_need = room.reals[_WIDE], room.integers[_NEEDS]
+    right_wide[count], right_need[count] = 0.0, 0
     for i in range(count - 1, -1, -1):
         wide = right_wide[i + 1]
         for j in range(i + 1, count):
@@ -396,12 +406,18 @@ def _cut(p: Any, d: Any, room: Any, count: int, one: int, other: int) -> tuple[A
     return best, at
 
 
-@kernel
-def improve_partition(p: Any, d: Any, s: Any, near: Any, sweeps: int, enough: float) -> float:
+def improve_partition(
+    p: Any, d: Any, s: LinkedClasses, near: NDArray[np.int32], sweeps: int, enough: float
+) -> float:
     """Improve the partition until a sweep gains less than the share ``enough``; the loss left."""
+    return float(_improve_partition(p, d, s, near, sweeps, enough, _room_for(d)))
+
+
+@light
+def _improve_partition(
+    p: Any, d: Any, s: Any, near: Any, sweeps: int, enough: float, room: Any
+) -> float:
     n = len(d.k)
-    counts = zeros(max(d.shares.shape[1], 1))
-    room = SweepRoom(constants(n, -1), integers(n + 1), reals(2 * POOL, 0.0), counts)
     total = 0.0
     for c in range(n):
         total += s.size[c] * s.diameter[c]
@@ -417,7 +433,7 @@ def improve_partition(p: Any, d: Any, s: Any, near: Any, sweeps: int, enough: fl
                 active = s.changed[s.ids[near[row, j]]] >= sweep - 1
             if active and s.diameter[c] > 0:
                 gained += _improve_row(p, d, s, near, row, sweep, room)
-        gained += cut_anew(p, d, s, near, sweep, room)
+        gained += _cut_anew(p, d, s, near, sweep, room)
         gained += _dissolve(p, d, s, near, sweep, room)
         total -= gained
         if gained <= enough * total:
@@ -425,10 +441,10 @@ def improve_partition(p: Any, d: Any, s: Any, near: Any, sweeps: int, enough: fl
     return total
 
 
-@bare
+@light
 def _improve_row(p: Any, d: Any, s: Any, near: Any, row: int, sweep: int, room: Any) -> float:
     """Move a row to a class near it, or exchange it with a row there; what that gains."""
-    tried, rows, counts = room.tried, room.rows, room.counts
+    tried, rows, counts = room.integers[_TRIED], room.integers[_ROWS], room.counts
     k = d.k
     a = s.ids[row]
     size_a, wide_a = s.size[a], s.diameter[a]
@@ -489,14 +505,15 @@ def _improve_row(p: Any, d: Any, s: Any, near: Any, row: int, sweep: int, room: 
     return gain
 
 
-@kernel
+@light
 def _dissolve(p: Any, d: Any, s: Any, near: Any, sweep: int, room: Any) -> float:
     """Give up classes whose rows lose less in other classes, each in another one."""
-    rows, counts = room.rows, room.counts
+    rows, counts = room.integers[_ROWS], room.counts
+    taken, target = room.integers[_TAKEN], room.integers[_TARGETS]
     n = len(d.k)
     gained = 0.0
-    target = integers(POOL)
-    taken = constants(n, -1)
+    for c in range(n):
+        taken[c] = -1
     for c in range(n):
         if s.size[c] == 0 or s.diameter[c] == 0 or s.size[c] > POOL or s.changed[c] < sweep - 1:
             continue

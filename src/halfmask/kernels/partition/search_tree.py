@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from halfmask.kernels.compilation.compiler import bare, integer_rows, integers, kernel, reals
+from halfmask.kernels.compilation.compiler import Sparing, bare, integer_rows, kernel, light
 from halfmask.kernels.distance import apart, distance
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def build_tree(p: Any, places: NDArray[np.int32], bucket: int) -> SearchTree:
 
 
 @kernel
-def _build(
+def _fill_tree(
     p: Any, places: Any, bucket: int, order: Any, spans: Any, low: Any, high: Any, leaf: Any
 ) -> int:
     """Fill the arrays of a tree; how many nodes it has."""
@@ -148,6 +148,13 @@ def _around_median(places: Any, c: int, order: Any, b: int, e: int, scratch: Any
     return b + left
 
 
+def _rows(_: Any, places: Any, *__: Any) -> int:
+    return len(places)
+
+
+_build: Any = Sparing(_fill_tree, _rows, 20_000)
+
+
 @bare
 def _gap(p: Any, places: Any, tree: Any, node: int, q: int) -> float:
     """A lower bound of the distance from row ``q`` to any row of a node."""
@@ -175,10 +182,9 @@ class Nearest(NamedTuple):
     gaps: NDArray[np.float64]
 
 
-@kernel
-def room_for_nearest(wanted: int) -> Any:
+def nearest_room(wanted: int) -> Nearest:
     """Room for so many nearest rows."""
-    return Nearest(integers(wanted), reals(wanted, 0.0), integers(512), reals(512, 0.0))
+    return Nearest(np.zeros(wanted, int), np.zeros(wanted), np.zeros(512, int), np.zeros(512))
 
 
 @bare
@@ -250,7 +256,8 @@ def nearest_neighbors(
     rows, far = np.full((n, wanted), -1, np.int32), np.full((n, wanted), np.inf, np.float32)
 
     def fill(first: int, last: int) -> None:
-        _neighbors(p, places, tree, free, first, last, rows, far)
+        near = nearest_room(wanted)
+        _neighbors(p, places, tree, free, (first, last), near, (rows, far))
 
     fill(0, min(n, 1))  # compiled here, once
     edges = np.linspace(0, n, min(n, 16) + 1).astype(np.int64).tolist()
@@ -259,14 +266,13 @@ def nearest_neighbors(
     return rows, far
 
 
-@kernel
+@light
 def _neighbors(
-    p: Any, places: Any, tree: Any, free: Any, first: int, last: int, rows: Any, far: Any
+    p: Any, places: Any, tree: Any, free: Any, span: tuple[int, int], near: Any, out: Any
 ) -> None:
-    wanted = rows.shape[1]
-    near = room_for_nearest(wanted)
-    for at in range(first, last):
+    rows, far = out
+    for at in range(span[0], span[1]):
         q = tree.order[at]
-        count = nearest_free(p, places, tree, free, q, wanted, near)
+        count = nearest_free(p, places, tree, free, q, rows.shape[1], near)
         for j in range(count):
             rows[q, j], far[q, j] = near.rows[j], near.far[j]
