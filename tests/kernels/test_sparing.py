@@ -298,6 +298,14 @@ def test_failing_classes_join_near_ones():
         same(*found)
 
 
+def test_pairs_of_wide_rows_are_more_work():
+    starts = np.array([0, 10, 30])
+    few = random_points(np.random.default_rng(1), 30)
+    many = few._replace(numbers=np.zeros((30, 156)))
+    assert distance._pairs(few, None, starts) == 100 + 400
+    assert distance._pairs(many, None, starts) == 20 * (100 + 400)  # 160 columns for 8
+
+
 def test_classes_as_lists_by_hand():
     points = random_points(np.random.default_rng(1), 5)
     state = improvement.link_classes(points, np.array([2, 1, 4, 1, 3]), np.array([1, 0, 1, 0, 1]))

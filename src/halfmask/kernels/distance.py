@@ -287,8 +287,10 @@ def _plain_diameters(
     return out
 
 
-def _pairs(_: Any, __: Any, starts: NDArray[np.int64]) -> int:
-    return int((np.diff(starts) ** 2).sum())
+def _pairs(p: Any, _: Any, starts: NDArray[np.int64]) -> int:
+    """Pairs of rows, each as much as its columns are more than a few."""
+    columns = p.numbers.shape[1] + p.codes.shape[1] + p.marks.shape[1]
+    return int((np.diff(starts) ** 2).sum() * max(columns, 8) // 8)
 
 
 # The largest distance inside each class; class c is order[starts[c]:starts[c + 1]].

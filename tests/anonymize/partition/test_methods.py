@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import re
 from collections import Counter, defaultdict
 from dataclasses import replace
@@ -232,6 +233,22 @@ def test_large_tables_are_divided_block_by_block(monkeypatch):
     for method in ("mdav", "k-member"):
         release = hm.anonymize(table, OWN, method=method, seed=1)
         assert any("blocks" in note for note in release.notes)
+
+
+@pytest.mark.parametrize(("deadline", "left"), [(None, True), (math.inf, False)])
+def test_with_a_time_limit_no_row_is_left_over_by_its_block(deadline, left):
+    """Among the classes of a wide table they took seconds after the limit."""
+    from halfmask.anonymize.partition import methods
+    from halfmask.anonymize.partition.task import task_of
+
+    rng = np.random.default_rng(1)
+    table = line(rng.integers(0, 1000, 200).tolist(), [3] * 200)
+    task = task_of(table, [OWN], seed=1, deadline=deadline)
+    ids, notes = methods.blockwise(task, methods._k_member, 50)
+    assert notes
+    assert (ids < 0).any() == left
+    rows = np.bincount(ids[ids >= 0])
+    assert rows.min() >= 3
 
 
 def test_a_default_speaks_for_everybody_and_a_refusal_keeps_it_to_itself():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -79,15 +79,24 @@ def blockwise(
 
     Large tables fall into blocks of near rows that quadratic methods can work on one by one.
     """
+    from halfmask.kernels.partition.search_tree import processors
+
     blocks = blocks_of(task, largest if task.deadline is None else min(largest, _piece(task)))
     if len(blocks) == 1:
         return divide(task), ()
 
     def one(rows: NDArray[np.int64]) -> NDArray[np.int64]:
         # A block meets the demands of everybody in it: it may stay whole when time is up.
-        return np.zeros(len(rows), dtype=np.int64) if is_late(task) else divide(task.take(rows))
+        if is_late(task):
+            return np.zeros(len(rows), dtype=np.int64)
+        part = task.take(rows)
+        if task.deadline is None:
+            return divide(part)
+        # Rows left over join a class near them: among all classes that takes too long after it.
+        return repair(replace(part, models=()), divide(part))
 
-    with ThreadPoolExecutor() as pool:
+    # No more at a time than there are processors: each goes on when time is up.
+    with ThreadPoolExecutor(processors()) as pool:
         parts = list(pool.map(one, blocks))
     ids = np.full(len(task), -1, dtype=np.int64)
     known = 0

@@ -456,8 +456,8 @@ def _rows(_: Any, d: Any, *__: Any) -> int:
     return len(d.k)
 
 
-def _cut_rows(_: Any, places: Any, *__: Any) -> int:
-    return len(places)
+def _cells(_: Any, places: Any, *__: Any) -> int:
+    return int(places.size)
 
 
 _PLAIN: dict[str, Any] = {
@@ -467,7 +467,7 @@ _PLAIN: dict[str, Any] = {
     "_outermost": numpy_twins.plain_outermost,
     "_best": numpy_twins.plain_best,
 }
-cut: Any = Sparing(_cut, _cut_rows, 12_000)
+cut: Any = Sparing(_cut, _cells, 80_000)
 mdav_classes: Any = Sparing(_mdav_classes, _rows, 6_000, interpret(_mdav_classes, **_PLAIN))
 
 _CLOSE = 48  # rows near the first member of a class that are looked at before all others

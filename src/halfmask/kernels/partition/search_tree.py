@@ -148,11 +148,11 @@ def _around_median(places: Any, c: int, order: Any, b: int, e: int, scratch: Any
     return b + left
 
 
-def _rows(_: Any, places: Any, *__: Any) -> int:
-    return len(places)
+def _cells(_: Any, places: Any, *__: Any) -> int:
+    return int(places.size)
 
 
-_build: Any = Sparing(_fill_tree, _rows, 20_000)
+_build: Any = Sparing(_fill_tree, _cells, 120_000)
 
 
 @bare
@@ -243,7 +243,8 @@ def take(tree: Any, free: Any, row: int) -> None:
         node = tree.parent[node]
 
 
-def _processors() -> int:
+def processors() -> int:
+    """How many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -261,7 +262,7 @@ def nearest_neighbors(
 
     fill(0, min(n, 1))  # compiled here, once
     edges = np.linspace(0, n, min(n, 16) + 1).astype(np.int64).tolist()
-    with ThreadPoolExecutor(_processors()) as threads:
+    with ThreadPoolExecutor(processors()) as threads:
         list(threads.map(fill, edges[:-1], edges[1:]))
     return rows, far
 
