@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from halfmask.coclustering import optimize
 from halfmask.coclustering.criterion import GridCriterion
 from halfmask.coclustering.observations import Variable, observe, sum_duplicates
 from halfmask.coclustering.optimize import optimize_grid
@@ -43,6 +44,21 @@ def test_no_grid_is_dearer_than_that_of_khiops(kind, seed, own, published, table
     observed = tables[kind](seed)
     for form, cost in (("khiops11", own), ("published", published)):
         assert optimize_grid(observed, criterion=form).cost <= cost + 1e-5
+
+
+def test_an_interrupt_ends_the_searches_beside_it(tables):
+    """Who interrupts waits for them: they end at their next look at the clock."""
+    judge = GridCriterion(tables["two categories"](1), "published")
+    search = GridSearch.of(judge, 0)
+    forks = search.fork(2)
+
+    def interrupt(number, _):
+        assert not any(fork.late for fork in forks)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        optimize._search(search, 1, interrupt)
+    assert all(fork.late for fork in forks)
 
 
 def test_values_move_into_a_garbage_group_and_out_of_it(tables):

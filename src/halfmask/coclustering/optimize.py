@@ -364,7 +364,7 @@ def _search(
     garbage = () if search.criterion.form == "published" else _GARBAGE
     kinds = itertools.cycle(_LARGE if large else (*_SMALL, *garbage))
     turns = 1 if large else _turns(search.criterion.observations)
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor(2) as pool, search.watched():
         best = _search_starts(search, pool)
         for number in range(rounds + 1):
             if progress is not None:

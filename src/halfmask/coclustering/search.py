@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from threading import Event
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +15,8 @@ from halfmask.coclustering.hierarchy import merge_parts, renumber
 from halfmask.coclustering.observations import log_compositions, log_factorials
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from halfmask.coclustering.criterion import GridCriterion, GridPartition
@@ -42,6 +46,7 @@ class GridSearch:
         factorials: log n!.
         random: the source of all random choices.
         deadline: when to stop, in seconds of the monotonic clock.
+        given_up: set where nobody waits for the result any more.
     """
 
     criterion: GridCriterion
@@ -49,6 +54,7 @@ class GridSearch:
     factorials: NDArray[np.float64]
     random: np.random.Generator
     deadline: float = math.inf
+    given_up: Event = field(default_factory=Event)
 
     @classmethod
     def of(cls, criterion: GridCriterion, seed: int, deadline: float = math.inf) -> GridSearch:
@@ -69,8 +75,17 @@ class GridSearch:
 
     @property
     def late(self) -> bool:
-        """Whether the time is over."""
-        return time.monotonic() >= self.deadline
+        """Whether the time is over, or nobody waits."""
+        return self.given_up.is_set() or time.monotonic() >= self.deadline
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Let all forks end soon where the block is left by an interrupt, which waits for them."""
+        try:
+            yield
+        except BaseException:
+            self.given_up.set()
+            raise
 
     def numeric(self, side: int) -> bool:
         """Whether a variable is cut into intervals."""
