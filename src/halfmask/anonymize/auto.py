@@ -68,8 +68,8 @@ CONTENDERS = (
 _SCORED = ("loss", "mean-loss")  # what is known of labels, whichever method made them
 _DIVIDED = ("dbil",)
 _DOOR_SHARE = 0.08  # of a limit, for labels and the door
-_DOOR_CELL = 2e-6  # or so many seconds of the processor for a row's cell, if that is more
-_DOOR_MOST = 0.5  # of a limit, whatever the table is like
+_DOOR_CELL = 1.3e-6  # or so many seconds of the processor for a row's cell, if that is more
+_DOOR_MOST = 0.75  # of a limit, whatever the table is like
 NOTHING = 0.01  # seconds that stand for none
 _PACE_KNOWN = 0.05  # seconds of the processor from which a pace is believed
 
