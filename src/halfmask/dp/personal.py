@@ -33,7 +33,7 @@ from halfmask.dp.mechanisms import DiscreteLaplace
 from halfmask.dp.views import as_pure
 from halfmask.errors import ParameterError, PrivacyError
 from halfmask.table.demands import per_person, person_texts, sources, states
-from halfmask.table.policies import DEMANDS, EXACT, LARGEST
+from halfmask.table.policies import EXACT, LARGEST
 from halfmask.table.table import Table
 
 if TYPE_CHECKING:
@@ -215,21 +215,6 @@ NOBODY = (
     "Nobody's own epsilon is declared: name its column in the schema, [policy] epsilon = ..., or "
     "give one epsilon for everybody."
 )
-
-
-def ignored_words(schema: Schema | None) -> str:
-    """What is said where demands are set aside: of which kinds, and never of how many people."""
-    kinds = stated_kinds(schema)
-    of = f" of {' and '.join(kinds)}" if kinds else ""
-    return (
-        f"People's own demands{of} were set aside by the controller: the epsilon alone is promised "
-        "to them. How many people state one is not told under noise."
-    )
-
-
-def stated_kinds(schema: Schema | None) -> tuple[str, ...]:
-    """The kinds of demands that anybody may state in this table."""
-    return () if schema is None else tuple(one for one in DEMANDS if states(schema, one))
 
 
 def levels_in_force(schema: Schema | None, demands: str) -> EpsilonLevels | None:

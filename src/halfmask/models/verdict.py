@@ -12,7 +12,7 @@ import math
 from dataclasses import MISSING, Field, dataclass, field, fields
 from decimal import Decimal
 from functools import cache
-from importlib import import_module, metadata
+from importlib import import_module
 from numbers import Integral, Real
 from pkgutil import iter_modules
 from typing import (
@@ -528,6 +528,8 @@ def _load() -> None:
     for module in iter_modules(package.__path__):
         if module.name not in _TOOLS:
             import_module(f"{package.__name__}.{module.name}")
+    from importlib import metadata  # late: only who lists all models looks for other packages
+
     for entry in metadata.entry_points(group="halfmask.models"):
         entry.load()
 

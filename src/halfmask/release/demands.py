@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.dp.personal import ignored_words, stated_kinds
 from halfmask.errors import InternalError, ParameterError, PrivacyError, SchemaError
 from halfmask.release.document import FEW
+from halfmask.table.demands import ignored_words, stated_kinds
 from halfmask.table.tuples import Tuples, ones, pick_counts, tally
 from halfmask.table.values import is_number
 

@@ -37,7 +37,6 @@ from halfmask.dp.personal import (
     EpsilonLevels,
     PersonalPlan,
     PersonalSample,
-    ignored_words,
     levels_in_force,
     require_quiet,
     require_share,
@@ -61,7 +60,7 @@ from halfmask.synthesize.constraints import (
 from halfmask.synthesize.fallback import learn_and_draw
 from halfmask.synthesize.histories import Histories
 from halfmask.synthesize.prior import PublicPrior
-from halfmask.table.demands import with_policies
+from halfmask.table.demands import ignored_words, with_policies
 from halfmask.table.table import Table, require_table
 from halfmask.table.weights import unweighted_notes
 

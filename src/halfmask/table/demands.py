@@ -281,6 +281,21 @@ def states(schema: Schema, demand: str) -> bool:
     return any(source.states(demand) for source in sources(schema))
 
 
+def stated_kinds(schema: Schema | None) -> tuple[str, ...]:
+    """The kinds of demands that anybody may state in this table."""
+    return () if schema is None else tuple(one for one in DEMANDS if states(schema, one))
+
+
+def ignored_words(schema: Schema | None) -> str:
+    """What is said where demands are set aside: of which kinds, and never of how many people."""
+    kinds = stated_kinds(schema)
+    of = f" of {' and '.join(kinds)}" if kinds else ""
+    return (
+        f"People's own demands{of} were set aside by the controller: the epsilon alone is promised "
+        "to them. How many people state one is not told under noise."
+    )
+
+
 def people_who(table: Table, rows: NDArray[np.bool_]) -> int:
     """How many people the marked rows are about."""
     if table.schema.person is None:

@@ -28,13 +28,14 @@ from halfmask.dp.domain import (
     require_fitting,
 )
 from halfmask.dp.ledger import table_identity
-from halfmask.dp.personal import ignored_words, levels_in_force, require_quiet
+from halfmask.dp.personal import levels_in_force, require_quiet
 from halfmask.dp.views import guarded_rows, noise
 from halfmask.errors import InputError, ParameterError, PrivacyError, SchemaError
 from halfmask.release.candidate import NoiseCandidate
 from halfmask.release.demands import SET_ASIDE
 from halfmask.release.seal import seal
 from halfmask.release.tabulation.cells import MISSING, TOTAL, Axis, CellGrid
+from halfmask.table.demands import ignored_words
 from halfmask.table.hierarchy import canonical
 from halfmask.table.table import Table
 

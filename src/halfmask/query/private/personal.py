@@ -19,7 +19,6 @@ from halfmask.dp.personal import (
     BY_PERSON,
     NOBODY,
     EpsilonLevels,
-    ignored_words,
     levels_in_force,
     personal_costs,
     require_quiet,
@@ -27,6 +26,7 @@ from halfmask.dp.personal import (
 )
 from halfmask.engines.request import kind_of
 from halfmask.errors import PrivacyError, SchemaError, UnsupportedQueryError
+from halfmask.table.demands import ignored_words
 
 if TYPE_CHECKING:
     from fractions import Fraction
