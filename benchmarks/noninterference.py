@@ -34,7 +34,7 @@ import subprocess
 import sys
 import time
 import warnings
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from functools import partial
 from itertools import count as numbers_from
 from math import inf
@@ -194,7 +194,9 @@ def run(count: int, seconds: float, workers: int, seed: int, state: Path | None)
     tally, running, told = Tally(count, seed), {}, time.monotonic()
     if state is not None and state.exists():
         seed = tally.go_on(state)
-    seeds, pool = numbers_from(seed), ProcessPoolExecutor(workers)
+    seeds = numbers_from(seed)
+    # One worker needs no process; DuckDB's threads do not outlast a fork.
+    pool = ProcessPoolExecutor(workers) if workers > 1 else ThreadPoolExecutor(1)
     try:
         while True:
             while len(running) < workers and tally.seconds < seconds and (name := tally.next()):

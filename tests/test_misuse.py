@@ -97,7 +97,9 @@ def test_one_weight_of_zero_is_fine():
     ids=["interval", "duration", "Int128", "list"],
 )
 def test_a_type_that_cannot_be_used_is_named_with_its_column(frame):
-    with pytest.raises(InputError, match=r"types .*'a' \((month|duration|Int128|list)") as caught:
+    with pytest.raises(
+        InputError, match=r"types .*'a' \((an interval|duration|Int128|list)"
+    ) as caught:
         hm.read(frame(), {"a": "quasi", "q": "quasi"})
     assert "'q'" not in str(caught.value)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 import duckdb
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -164,3 +165,16 @@ def test_one_decimal_of_many_digits_fails_no_question(engine: str) -> None:
             shown = made.to_arrow()
             ends.append((shown.schema.remove_metadata(), shown["sex"].to_pylist()))
         assert ends[0] == ends[1]
+
+
+@pytest.mark.parametrize("kind", ["pandas", "mapping"])
+def test_the_digits_of_one_decimal_tell_nothing_where_no_type_is_declared(kind):
+    """Attacker: reads the types of an answer and of a release; somebody else's number is long."""
+
+    def types(longest):
+        values = {"pay": [Decimal("1.10"), Decimal("2.50")] * 10 + [Decimal(longest)]}
+        table = hm.read(pd.DataFrame(values) if kind == "pandas" else values, {"pay": "other"})
+        answer = hm.query(table, "SELECT SUM(pay) AS s, MAX(pay) AS m FROM people GUARANTEE k = 3")
+        return table.arrow.schema, answer.to_arrow().schema
+
+    assert types("7.00") == types("7.001") == types("7." + "1" * 20) == types("9" * 30)

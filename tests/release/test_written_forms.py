@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -91,6 +92,9 @@ def test_synthetic_rows_are_written_alike(tmp_path):
     _, lines = cells(tmp_path / "out.csv")
     assert {line[0] for line in lines} <= {"62,5", "70,25", ""}
     assert {line[1] for line in lines} <= {"28.10.2005", "01.02.2006", ""}
+    again = hm.read(tmp_path / "out.csv")  # by the record beside it
+    assert pa.types.is_floating(again.arrow["Gewicht"].type)
+    assert pa.types.is_date(again.arrow["Aufnahme"].type)
 
 
 def released(tmp_path, lines, columns, method="optimal", head="age;pay"):

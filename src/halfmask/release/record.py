@@ -224,7 +224,7 @@ def write_release(
     write_table(rows, path, given=given)
     columns = dict(record.schema.columns)
     for name, texts in text_forms(rows, given).items():
-        was, column = given[name], columns[name]
+        was, column = given[name], columns.get(name, Column("other"))
         if was.form == ",":
             columns[name] = replace(column, decimal=was.form)
         elif was.declared or form_of(pc.unique(texts).drop_null()) == was.form:

@@ -145,7 +145,8 @@ def seal_synthetic(candidate: SyntheticCandidate, names: Sequence[str]) -> Synth
         notes.append("scikit-learn is not installed: likeness was not measured.")
     notes.append(
         "No formal guarantee is claimed for rows; the measured figures speak of the attacks that "
-        "were tried."
+        "were tried. They are of everybody, and can tell how many people hold what was withheld: "
+        "this page is for who may see the table."
     )
     statement = {
         "kind": "synthetic",

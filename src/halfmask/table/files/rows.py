@@ -277,12 +277,17 @@ def _from_spark(source: Any) -> pa.Table:
 
 def _from_columns(source: Mapping[Any, Any]) -> pa.Table:
     try:
-        return pa.table(dict(source))
+        found = pa.table(dict(source))
     except (pa.ArrowException, TypeError, ValueError):
         raise InputError(
             "The mapping is no table: give one list of values per column name, all of one length"
             " and each of one kind."
         ) from None
+    for place, values in enumerate(source.values()):
+        if not isinstance(values, pa.Array | pa.ChunkedArray):
+            name, column = found.field(place).name, found.column(place)
+            found = found.set_column(place, name, _as_declared(column))
+    return found
 
 
 def _from_stream(source: Any) -> pa.Table:
@@ -371,7 +376,16 @@ def _from_pandas(source: Any) -> tuple[pa.Table, str, dict[str, Incoming]]:
 
 def _chunks(series: Any) -> list[pa.Array]:
     array = pa.Array.from_pandas(series)
-    return list(array.chunks) if isinstance(array, pa.ChunkedArray) else [array]
+    chunks = list(array.chunks) if isinstance(array, pa.ChunkedArray) else [array]
+    return [_as_declared(chunk) for chunk in chunks] if series.dtype == object else chunks
+
+
+def _as_declared(found: Any) -> Any:
+    """Decimals of which no type was declared, as doubles.
+
+    Arrow counts the digits of all values: the type would tell of the longest one, whoever holds it.
+    """
+    return found.cast(pa.float64()) if pa.types.is_decimal(found.type) else found
 
 
 def _pandas_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
