@@ -351,8 +351,9 @@ def _refuse_options(method: str, options: dict[str, Any]) -> None:
         unknown = [name for name in options if name not in known] if method in RECODINGS else []
     if unknown:
         name = unknown[0]
+        takes = [one for one in DIVISIONS if name in (*OPTIONS, *DIVISIONS[one].options)]
         raise ParameterError(
-            name, options[name], "it only with " + ", ".join((*DIVISIONS, *PERTURBING))
+            name, options[name], "it only with method " + ", ".join(takes or PERTURBING)
         )
 
 

@@ -41,7 +41,11 @@ _NAMED = 8  # values of a group that are printed
 @click.option("--smallest", type=int, help="Simplify until each group of rows has so many.")
 @click.option("-o", "--output", type=click.Path(), help="Save the grid: .json.")
 @click.option("--picture", type=click.Path(), help="Draw the grid: .html, or .svg.")
-@click.option("--hierarchies", type=click.Path(), help="A folder for trees of values, as of ARX.")
+@click.option(
+    "--hierarchies",
+    type=click.Path(file_okay=False),
+    help="A folder for trees of values, as of ARX.",
+)
 @engine_options
 @as_json
 def cocluster_command(file: str, output: str | None, as_json: bool, **given: Any) -> None:

@@ -271,9 +271,10 @@ def cocluster(
     whole = require_table(table) if _is_read(table) else table
     names = list(whole.schema.quasi if variables is None else variables)
     require_known(names, whole.column_names)
-    if len(names) == 1:
+    if len(names) == 1 or len(set(names)) < len(names):
+        listed = ", ".join(names)
         raise ParameterError(
-            "columns", names[0], "two columns or more, to see how they go together"
+            "variables", listed, "two columns or more, each once, to see how they go together"
         )
     sides = dimensions or ("rows" if variables is None else len(names))
     by_columns = sides == len(names) and 2 <= len(names) <= _MOST
@@ -367,8 +368,9 @@ def simplify_levels(
     unknown = [name for name in limits if name not in ("cells", "information", "smallest")]
     if unknown:
         raise ParameterError("option", unknown[0], "one of cells, information, smallest")
-    if parts is not None and any(not isinstance(n, int) or n < 1 for n in parts.values()):
-        raise ParameterError("parts", "(given)", "whole numbers of 1 or more")
+    for name, most in (parts or {}).items():
+        if not isinstance(most, int) or most < 1:
+            raise ParameterError("parts", f"{name}={most}", "whole numbers of 1 or more")
     return replace(found, grid=simplify(found.levels, parts=parts, **limits))
 
 
