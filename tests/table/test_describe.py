@@ -319,6 +319,37 @@ def test_every_level_merges_something() -> None:
         assert sizes == sorted(set(sizes), reverse=True)
 
 
+@pytest.mark.parametrize(
+    ("others", "value", "labels"),
+    [
+        ([*range(3, 40_000, 999)], 0, {"0", ">=1"}),
+        ([x / 7 + 0.57 for x in range(60)], 0.0, {"[0, 0.1)", ">=0.1"}),
+        ([*range(-700, 900, 31)], 40, {"<40", "40", ">=41"}),
+        ([*range(-900, 0, 31)], 0, {"<0", "0"}),
+    ],
+    ids=["zeros below counts", "zeros below decimals", "one inside", "zeros above"],
+)
+def test_a_number_that_half_of_the_rows_hold_stands_alone(others, value, labels) -> None:
+    column = [value] * len(others) + others
+    cities = [f"c{row % 2}" for row in range(len(column))]
+    rows = pa.table({"gain": pa.array([*column, None]), "city": [*cities, "c0"]})
+    found = hm.describe(rows)
+    schema = hm.Schema.from_dict(tomllib.loads(found.to_toml()))
+    tree = hm.read(rows, schema).hierarchy("gain")
+    assert {*tree.labels[-2]} - {None} == labels
+    assert tree.labels[0].count(value) == 1
+    assert "stands alone" in next(p.why for p in found.columns if p.name == "gain")
+    released = hm.anonymize(hm.read(rows, schema), hm.KAnonymity(5), suppression=0.02)
+    shown = set(released.to_arrow()["gain"].drop_null().to_pylist()) - {"*"}
+    assert len(shown) >= 2
+
+
+def test_a_number_that_fewer_hold_stands_in_its_interval() -> None:
+    rows = pa.table({"gain": [0] * 49 + [*range(1, 52)]})
+    (found,) = hm.describe(rows).columns
+    assert found.hierarchy == Intervals([5, 10, 20, 40])
+
+
 def test_bounds_that_were_found_are_rounded_and_still_nest() -> None:
     found = round_intervals(Intervals(bounds=[[36.14, 41.78, 44.8, 58.513], [41.78, 58.513]]))
     assert found == Intervals(bounds=[[36.0, 42.0, 45.0, 60.0], [42.0, 60.0]])

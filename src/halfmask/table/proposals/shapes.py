@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -72,6 +73,16 @@ class Facts:
         if self.many is not None:
             return self.many[1]
         return int(np.count_nonzero(np.bincount(self.codes, self.counts) == 1))
+
+    @cached_property
+    def prevailing(self) -> Any:
+        """The value that at least half of the rows with a value hold; None where there is none."""
+        rows = np.bincount(self.codes, self.counts, self.size)[:-1]
+        used = np.flatnonzero(rows)
+        # Fewer values than codes: a missing one stood among them, and they do not correspond.
+        if len(used) != len(self.values) or 2 * rows.max(initial=0) < max(self.held, 1):
+            return None
+        return self.values[int(np.argmax(rows[used]))].as_py()
 
     @cached_property
     def words(self) -> tuple[str, ...]:
@@ -190,7 +201,7 @@ def shape_of(facts: Facts) -> Shape:
             f"codes of {length} characters, masked from the right one by one",
         )
     if facts.is_number:
-        return _numbers(facts.values)
+        return _numbers(facts.values, facts.prevailing)
     if facts.is_text and facts.distinct:
         return _texts(facts)
     return Shape("nominal", Flat(), "kept or hidden, nothing between")
@@ -229,7 +240,7 @@ def is_code(facts: Facts) -> bool:
     return bool((digits or mixed) and not plain and not dated)
 
 
-def _numbers(values: pa.Array) -> Shape:
+def _numbers(values: pa.Array, prevailing: Any) -> Shape:
     whole = bool(pa.types.is_integer(values.type))
     numbers = values if whole else values.cast(pa.float64(), safe=False)
     ends: Any = pc.min_max(numbers) if len(numbers) else None
@@ -239,11 +250,56 @@ def _numbers(values: pa.Array) -> Shape:
     if not math.isfinite(span):
         return Shape("numeric", Flat(), "numbers, some of them infinite: kept or hidden")
     fit = [width for width in nice_widths(span, whole=whole) if width < MOST_WIDTH]
-    widths = _merging(numbers.to_numpy(zero_copy_only=False), fit)
+    plain = numbers.to_numpy(zero_copy_only=False)
+    alone = None if prevailing is None else _around(plain, prevailing, fit, whole=whole)
+    if alone is not None:
+        return alone
+    widths = _merging(plain, fit)
     if not widths:
         return Shape("numeric", Flat(), "numbers that no round interval merges: kept or hidden")
     said = ", ".join(map(str, widths))
     return Shape("numeric", Intervals(widths), f"numbers, merged into intervals of {said}")
+
+
+def _around(numbers: Any, prevailing: Any, widths: list[float], *, whole: bool) -> Shape | None:
+    """Intervals of which one holds the prevailing number alone, at every level.
+
+    Otherwise a column of zeros with few other numbers were hidden as soon as one of those is.
+    """
+    value = int(prevailing) if whole else float(prevailing)
+    after = _end_of(value, numbers[numbers > value], whole=whole)
+    if not value < after:
+        return None
+    low, high = Fraction(str(numbers.min())), Fraction(str(numbers.max()))
+    levels, said, before = [], [], len(numbers)
+    for width in [*widths, None]:
+        cuts = {value, after}
+        if width is not None:
+            step = Fraction(str(width))
+            places = range(math.floor(low / step) + 1, math.floor(high / step) + 1)
+            found = [int(n * step) if whole else float(n * step) for n in places]
+            cuts |= {cut for cut in found if not value < cut < after}
+        level = sorted(cuts - {math.inf})
+        labels = len(np.unique(np.searchsorted(level, numbers, side="right")))
+        if 1 < labels < before:
+            levels.append(level)
+            said += [str(width)] if width is not None else []
+            before = labels
+    if not levels:
+        return None
+    merged = f"merged into intervals of {', '.join(said)}" if said else "merged"
+    why = f"numbers, {merged}; the one that at least half of the rows hold stands alone"
+    return Shape("numeric", Intervals(bounds=levels), why)
+
+
+def _end_of(value: float, above: Any, *, whole: bool) -> float:
+    """A short number behind ``value`` and not behind the next one of those ``above``."""
+    if whole:
+        return value + 1
+    if not len(above):
+        return math.inf
+    gap = float(above.min()) - value
+    return float(Fraction(str(value)) + Fraction(10) ** min(0, math.floor(math.log10(gap))))
 
 
 def _merging(numbers: Any, widths: list[float]) -> list[float]:
