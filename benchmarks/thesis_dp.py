@@ -214,7 +214,7 @@ def page(results: list[dict[str, Any]]) -> str:
             "legend": {"columns": 3, "labelLimit": 260},
         }  # fmt: skip
         y = {"type": "quantitative", "title": title, "scale": scale}
-        plots[f"plot-{measure}"] = plot(
+        plots[f"Figure {title}"] = plot(
             rows, height=260,
             layer=[
                 {"mark": {"type": "line", "point": True},
