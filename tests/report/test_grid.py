@@ -75,6 +75,14 @@ def test_a_coarser_grid_is_where_the_slider_begins(found):
     assert tuple(left) == coarse.grid.parts
 
 
+def test_a_column_of_one_part_is_of_no_interest(found):
+    coarse = hm.coclustering.run.simplify_levels(found, {"sex": 1}, {})
+    (part,) = coarse.to_dict()["variables"][2]["composition"]
+    assert part["interest"] == 0
+    assert "Of one part in this grid: sex." in render_grid(coarse)
+    assert "Of one part" not in render_grid(found)
+
+
 def test_one_cell_has_a_page(found):
     random = np.random.default_rng(1)
     table = hm.read({n: random.integers(0, 3, 200).astype(str) for n in "ab"}, hm.Schema())
@@ -92,8 +100,20 @@ def test_the_page_draws_in_a_browser(found, browser, tmp_path):
     page.goto(path.as_uri())
     assert page.locator("#maps svg").count() == found.levels.grid.parts[2]
     before = page.inner_text("#said")
+    tables = page.locator("table[data-side]")
+    for side, variable in enumerate(found.to_dict()["variables"]):
+        rows = tables.nth(side).locator("tbody tr").all_inner_texts()
+        shown = sorted(tuple(row.split("\t")[1:]) for row in rows)
+        assert shown == sorted(
+            (f"{part['observations']:,}", f"{part['values']:,}", f"{100 * part['interest']:.1f}%")
+            for part in variable["composition"]
+        )
     page.fill("#level", "1")
     assert before != page.inner_text("#said")
+    left = [tables.nth(side).locator("tbody tr").count() for side in range(3)]
+    assert page.inner_text("#said").startswith(" x ".join(map(str, left)))
+    single = left.index(1)
+    assert tables.nth(single).locator("tbody td").last.inner_text() == "0.0%"
     page.select_option("#across", "0")
     assert "two different" in page.inner_text("#maps")
     page.close()

@@ -19,7 +19,6 @@ from halfmask.coclustering.independence import (
     find_dependence,
 )
 from halfmask.coclustering.observations import Variable, observe
-from halfmask.coclustering.optimize import ROUNDS
 from halfmask.coclustering.optimize import optimize_grid as search
 from halfmask.coclustering.prepare import (
     ColumnParts,
@@ -35,6 +34,7 @@ from halfmask.engines.read import is_typed
 from halfmask.errors import InputError, ParameterError
 from halfmask.ownership import make_private, private_folder
 from halfmask.table.columns import require_known
+from halfmask.table.hierarchy_finder import ROUNDS
 from halfmask.table.table import Table, require_table
 from halfmask.table.tuples import Tuples, contiguous
 from halfmask.table.values import is_continuous
@@ -186,13 +186,15 @@ def composition(grid: Grid, side: int) -> list[dict[str, Any]]:
     """Per part of one variable: how many observations, its typical values, and its interest.
 
     Definition: the interest of a part is its share of what the cells add to the mutual information
-    (over two variables; over more, to the total correlation); typical values are the most frequent.
+    (over two variables; over more, to the total correlation), and 0 where a variable has one part,
+    which tells nothing of the others; typical values are the most frequent.
     Source: Boullé, "Data grid models for preparation and modeling in supervised learning", 2011.
     """
     totals = grid.totals(side)
     gain = cell_information(grid)
     interest = np.bincount(grid.cells[:, side], gain, grid.parts[side])
     whole = float(interest.sum())
+    told = whole > 0 and grid.parts[side] > 1
     variable, counts = grid.variables[side], grid.marginals[side]
     out = []
     for part in range(grid.parts[side]):
@@ -201,7 +203,7 @@ def composition(grid: Grid, side: int) -> list[dict[str, Any]]:
         one: dict[str, Any] = {
             "observations": int(totals[part]),
             "values": len(held),
-            "interest": float(interest[part]) / whole if whole > 0 else 0.0,
+            "interest": float(interest[part]) / whole if told else 0.0,
         }
         if variable.values is not None and variable.kind == "numeric":
             one["from"], one["to"] = (variable.values[v] for v in (held[0], held[-1]))

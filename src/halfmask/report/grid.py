@@ -29,9 +29,12 @@ def render_grid(found: CoClustering) -> str:
         >>> render_grid(hm.cocluster(people, ["job", "age"]))  # doctest: +SKIP
         '<!doctype html>...'
     """
+    document = found.to_dict()
+    bound = () if found.dependence is None else found.dependence.bound
     return render_template(
         "grid.html",
-        document=found.to_dict(),
+        document=document,
+        single=[v["name"] for v in document["variables"] if v["parts"] == 1 and v["name"] in bound],
         sentences=() if found.dependence is None else found.dependence.sentences(),
         picture=_picture(found),
         part_name=_part_name,

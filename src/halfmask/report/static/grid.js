@@ -160,6 +160,64 @@ function facets(others, level) {
   }));
 }
 
+// The share of each part in what the cells tell of the variables; a single part tells nothing.
+function interests(sides, level) {
+  const parts = sides.map((side) => partsAt(side, level));
+  const places = parts.map((some) => {
+    const place = new Map();
+    some.forEach((part, i) => part.held.forEach((leaf) => place.set(leaf, i)));
+    return place;
+  });
+  const cells = new Map();
+  grid.cells.forEach((codes, i) => {
+    const key = codes.map((code, side) => places[side].get(code)).join(" ");
+    cells.set(key, (cells.get(key) || 0) + grid.counts[i]);
+  });
+  const gains = parts.map((some) => some.map(() => 0));
+  let whole = 0;
+  for (const [key, n] of cells) {
+    const codes = key.split(" ").map(Number);
+    const alone = codes.reduce((p, code, side) => p * parts[side][code].observations / total, 1);
+    const gain = (n / total) * Math.log(n / total / alone);
+    whole += gain;
+    codes.forEach((code, side) => { gains[side][code] += gain; });
+  }
+  return gains.map((some) => some.map((g) => (some.length > 1 && whole > 0 ? g / whole : 0)));
+}
+
+function listed(part) {
+  if ("from" in part) {
+    return part.above !== null && part.up_to !== null
+      ? `above ${part.above}, up to ${part.up_to}` : named(part);
+  }
+  if (!part.typical.length) return `${count(part.values)} values`;
+  const more = part.values - part.typical.length;
+  const names = part.typical.map(([text]) => text);
+  return [...names, ...(more ? [`${count(more)} more`] : [])].join(" | ");
+}
+
+// The parts that the maps show, as tables.
+function fillTables(level) {
+  const shares = interests(grid.variables.map((_, side) => side), level);
+  document.querySelectorAll("table[data-side]").forEach((table) => {
+    const side = Number(table.dataset.side);
+    table.tBodies[0].replaceChildren(...partsAt(side, level).map((part, i) => {
+      const row = document.createElement("tr");
+      const name = document.createElement("th");
+      name.scope = "row";
+      name.textContent = listed(part);
+      const figures = [count(part.observations), count(part.values),
+        `${(100 * shares[side][i]).toFixed(1)}%`];
+      row.append(name, ...figures.map((text) => {
+        const cell = document.createElement("td");
+        cell.textContent = text;
+        return cell;
+      }));
+      return row;
+    }));
+  });
+}
+
 function draw() {
   const level = grid.merges.length - Number(at("level").value);
   const [down, across] = [Number(at("down").value), Number(at("across").value)];
@@ -167,6 +225,7 @@ function draw() {
   const kept = level ? grid.merges[level - 1][3] : 1;
   at("said").textContent = `${sizes.join(" x ")} parts, ${(100 * kept).toFixed(1)} % of the ` +
     "information";
+  fillTables(level);
   const place = at("maps");
   place.replaceChildren();
   if (down === across) {
@@ -193,6 +252,7 @@ function draw() {
   }
 }
 
+document.querySelectorAll("[data-more]").forEach((words) => words.remove());
 at("level").max = grid.merges.length;
 at("level").value = grid.merges.length - grid.level;
 for (const id of ["down", "across"]) {
