@@ -84,6 +84,7 @@ def test_smaller_k_gives_more_classes(iris):
 
 def test_the_release_says_how_many_cells_are_true(iris):
     release = hm.anonymize(iris, hm.KAnonymity(49), method="cocluster-sets")
+    assert release.parameters["rounds"] == hm.cocluster(iris).rounds
     measured = release.statement["measured"]
     rows = release.to_arrow()
     assert 0.5 < measured["true_cells"] < 1

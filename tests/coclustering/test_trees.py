@@ -98,6 +98,7 @@ def test_auto_hierarchies_are_written_out_and_used(iris):
 
 def test_what_is_found_can_be_saved_and_read_again(iris, tmp_path):
     found = hm.describe(iris, hierarchies="auto")
+    assert found.notes[-1] == "Hierarchies were found with 1 round(s) of search, as by every verb."
     assert {p.name: type(p.hierarchy) for p in found.columns}["petal_width"] is Intervals
     assert all("was found from" in p.why for p in found.columns if p.role == "quasi")
     assert not any("merged into intervals of" in p.why for p in found.columns)

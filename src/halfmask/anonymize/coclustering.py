@@ -39,6 +39,7 @@ from halfmask.release.candidate import Candidate
 from halfmask.release.partition import Perturbation
 from halfmask.table.columns import Column
 from halfmask.table.hierarchies import Auto
+from halfmask.table.hierarchy_finder import ROUNDS
 from halfmask.table.table import Encoded, Table
 from halfmask.table.tuples import Tuples
 
@@ -328,6 +329,7 @@ def grouping_candidate(
         "suppression": settings.suppression,
         **{name: getattr(settings, name) for name in OPTIONS},
         "models": [model.to_dict() for model in models],
+        "rounds": ROUNDS,
         "groups": int(division.groups.max()) + 1,
         "cost": found.grid.cost,
         "null_cost": found.grid.null_cost,

@@ -93,8 +93,8 @@ def cocluster_command(file: str, output: str | None, as_json: bool, **given: Any
 def _cocluster(file: str, given: dict[str, Any]) -> CoClustering:
     from halfmask.coclustering.grid import Grid
     from halfmask.coclustering.hierarchy import hierarchy
-    from halfmask.coclustering.optimize import ROUNDS
     from halfmask.coclustering.run import CoClustering, cocluster, simplify_levels
+    from halfmask.table.hierarchy_finder import ROUNDS
 
     limits = {key: given[key] for key in ("cells", "information") if given[key] is not None}
     if given["smallest"] is not None:

@@ -21,6 +21,7 @@ from halfmask.coclustering.grid import Grid
 from halfmask.coclustering.hierarchy import merge_parts, renumber
 from halfmask.coclustering.search import BLOCKS, COLD, MERGE_LIMIT, ROOM, GridSearch
 from halfmask.errors import ParameterError
+from halfmask.table.hierarchy_finder import ROUNDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -303,7 +304,6 @@ _LARGE: tuple[tuple[GridMove, GridMove], ...] = (
     (resplit, resplit),
 )
 _GAIN = 1e-9
-ROUNDS = 1  # the effort of every caller that does not say another
 
 
 def optimize_grid(

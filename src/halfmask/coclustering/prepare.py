@@ -14,11 +14,12 @@ import pyarrow as pa
 
 from halfmask.coclustering.criterion import GridCriterion
 from halfmask.coclustering.observations import Observations, Variable, observe
-from halfmask.coclustering.optimize import ROUNDS, optimize_grid
+from halfmask.coclustering.optimize import optimize_grid
 from halfmask.coclustering.search import GridSearch
 from halfmask.errors import InputError, ParameterError
 from halfmask.table.columns import require_known
 from halfmask.table.hierarchies.builders import INTERVALS
+from halfmask.table.hierarchy_finder import ROUNDS
 from halfmask.table.labels import ANY, MISSING
 from halfmask.table.values import is_continuous
 

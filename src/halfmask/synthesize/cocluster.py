@@ -18,7 +18,6 @@ import pyarrow as pa
 from halfmask.coclustering.generate import generator
 from halfmask.coclustering.hierarchy import merge_small, simplify
 from halfmask.coclustering.observations import PartSizes
-from halfmask.coclustering.optimize import ROUNDS
 from halfmask.coclustering.prepare import cocluster_parts, melt_columns, require_cuts
 from halfmask.dp.conditions import conditions_of, impossible_of
 from halfmask.engines.counting.tuples import add_policies
@@ -43,6 +42,7 @@ from halfmask.synthesize.shared_combinations import (
 )
 from halfmask.synthesize.shared_parts import RARE, shared_parts, support
 from halfmask.table.demands import leaving_columns, people_who, resolve_demand
+from halfmask.table.hierarchy_finder import ROUNDS
 from halfmask.table.table import Table
 from halfmask.table.values import is_continuous
 from halfmask.table.weights import unweighted_notes

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     Finder = Callable[[Table, float | None], Table]
 
+ROUNDS = 1  # the effort of every co-clustering whose caller does not say another
 _registered: list[Finder] = []
 
 

@@ -13,6 +13,7 @@ from halfmask.table.columns import Column, abbreviate_names
 from halfmask.table.document import grid, lines, view
 from halfmask.table.hierarchies import Auto, Dates, Flat
 from halfmask.table.hierarchies.builders import INTERVALS, find_automatic
+from halfmask.table.hierarchy_finder import ROUNDS
 from halfmask.table.moments import (
     EXCEL,
 )
@@ -322,6 +323,7 @@ def _automatic(
             "here are made of each column's own values."
         )
         return proposals
+    notes.append(f"Hierarchies were found with {ROUNDS} round(s) of search, as by every verb.")
     return tuple(
         _with_found(p, found[p.name].hierarchy) if p.name in found else p for p in proposals
     )
