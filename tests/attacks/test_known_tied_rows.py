@@ -63,6 +63,33 @@ def test_who_has_more_rows_is_told_by_that():
         hm.anonymize(table, hm.KAnonymity(2), method="optimal", pseudonym=KEY)
 
 
+FIVE_AND_ONE = [["a", "b"]] * 5 + [["a", "a"]]
+
+
+@pytest.mark.parametrize("method", ["optimal", "local", "mondrian", "auto"])
+def test_people_whose_rows_nobody_shares_are_left_out_whole(method):
+    table = panel(FIVE_AND_ONE)
+    release = hm.anonymize(table, hm.KAnonymity(2), method=method, suppression=0.2, pseudonym=KEY)
+    rows = release.to_arrow().to_pylist()
+    assert release.suppressed == 2
+    held = defaultdict(list)
+    for row in rows:
+        held[row["id"]].append(row["place"])
+    assert len(held) == 5
+    assert min(Counter(tuple(sorted(p)) for p in held.values()).values()) >= 2
+    assert "2 rows were left out with all others of their people" in " ".join(release.notes)
+
+
+def test_refused_tokens_say_what_share_lets_them_leave():
+    table = panel(FIVE_AND_ONE)
+    with pytest.raises(PrivacyError, match=r"2 rows of 12 .*\n.*suppression = 0.1667 or more"):
+        hm.anonymize(table, hm.KAnonymity(2), method="optimal", suppression=0.1, pseudonym=KEY)
+    release = hm.anonymize(
+        table, hm.KAnonymity(2), method="optimal", suppression=0.1667, pseudonym=KEY
+    )
+    assert release.suppressed == 2
+
+
 def test_tokens_need_a_person_and_a_key():
     rows = hm.read({"place": ["a", "a"]}, schema={"place": "quasi"})
     with pytest.raises(SchemaError, match="person"):

@@ -22,6 +22,7 @@ from halfmask.anonymize.search import (
     state_floors,
     why_collected,
 )
+from halfmask.anonymize.tied_rows import search_people
 from halfmask.engines.counting.tuples import MOST, add_policies
 from halfmask.errors import ParameterError, SchemaError
 from halfmask.metrics.cost import METRICS, CellMetric, ClassMetric, metric_named
@@ -232,7 +233,8 @@ def _find(
             effort = {"suppression": share, "seed": seed, "time_limit": left}
             return _search(entries, models, name, wish.metric, {**effort, **own})
 
-        return search_until_stable(
+        until = search_until_stable if wish.pseudonym is None else search_people
+        return until(
             rows,
             models,
             search,

@@ -107,7 +107,7 @@ def search_until_stable(
                 raise
             raise _unsatisfiable(error, everybody, rows.rows) from None
         keep = found.step >= 0
-        if keep.all() or _labels_stay(found, rows, keep, models):
+        if keep.all() or labels_remain(found, rows, keep, models):
             return _with_counts(found, suppression, unserved, gone)
         gone += rows_in(pick_counts(rows.counts, ~keep))
         rows = rows.keep(keep)
@@ -129,7 +129,7 @@ def _unsatisfiable(error: UnsatisfiableError, everybody: int, rows: int) -> Unsa
     )
 
 
-def _labels_stay(
+def labels_remain(
     found: Candidate, rows: Tuples, keep: NDArray[np.bool_], models: Sequence[Model]
 ) -> bool:
     """Whether the rows that leave would have the same labels without the others."""

@@ -66,7 +66,7 @@ def recheck_models(
     entries = Tuples.of(rows)
     # Classes are what a reader sees: labels that are spelled alike are one, whatever their level.
     labels = [encode_labels(column) for column in quasi.columns]
-    alone = _ids(labels, len(kept))
+    alone = class_ids(labels, len(kept))
     if tied is not None:
         if any(model.population is not None for model in models):
             raise PrivacyError(
@@ -131,7 +131,7 @@ def count_published(
         alone = None
         population, unplaced = _population(recoding, model.population)
         labels = [pa.concat_arrays(pair) for pair in zip(labels, population, strict=True)]
-    ids, count = alone or _ids(labels, len(labels[0]))
+    ids, count = alone or class_ids(labels, len(labels[0]))
     count += unplaced > 0  # people of the population whom no class takes stand in one of their own
     everyone = np.bincount(ids, minlength=count)
     everyone[count - 1] += unplaced
@@ -535,7 +535,7 @@ def _width(hierarchy: Hierarchy, text: str, covered: NDArray[np.int64]) -> int:
     return len(covered)
 
 
-def _ids(labels: list[pa.Array], rows: int) -> tuple[NDArray[Any], int]:
+def class_ids(labels: list[pa.Array], rows: int) -> tuple[NDArray[Any], int]:
     """The class of each row, by Arrow's own grouping; the missing value is a group of its own."""
     if not labels:  # nothing tells rows apart
         return np.zeros(rows, dtype=np.int32), min(rows, 1)
