@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from halfmask.anonymize import local, optimal
+from halfmask.anonymize.absent_groups import absent_groups
 from halfmask.anonymize.auto import AUTO, Choice, Clock, try_methods
 from halfmask.anonymize.partition.methods import LINKS
 from halfmask.anonymize.partition.run import DIVISIONS, OPTIONS, Settings
@@ -212,7 +213,7 @@ def _release(
     made = replace(
         found, demands=wish.demands, tried=tried, parameters=parameters, pseudonym=key, notes=notes
     )
-    return seal(made)
+    return seal(replace(made, absent=absent_groups(rows, made)))
 
 
 def _find(

@@ -63,6 +63,20 @@ class Attempt(Result):
         return {"method": self.method, "loss": shown, "reason": self.reason}
 
 
+@dataclass(frozen=True, slots=True)
+class GroupShare(Result):
+    """A group of people of whom more were left out than of all.
+
+    Attributes:
+        column: the column; ``group`` what the rows hold there.
+        share: the share of its rows that was left out, in whole percent.
+    """
+
+    column: str
+    group: str
+    share: float
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidate:
     """Labels for the rows of one table that claim to satisfy the models.
@@ -83,6 +97,7 @@ class Candidate:
         left_out: how many rows were taken out before; they are not in ``table``, and nothing here
             was made of them.
         tried: the methods that were looked at, where it was not named.
+        absent: the groups that lose most rows, as far as they may be named.
         pseudonym: the key by which the person column leaves as tokens; None: it does not leave.
         tuples: where rows stay elsewhere, who counted them; ``table`` then holds entries that stand
             for several rows each.
@@ -101,6 +116,7 @@ class Candidate:
     demands: DemandsChoice = "keep"
     left_out: int = 0
     tried: tuple[Attempt, ...] = ()
+    absent: tuple[GroupShare, ...] = ()
     pseudonym: bytes | None = field(default=None, repr=False)
     tuples: Tuples | None = None
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from halfmask.engines.staging import StagedRows
     from halfmask.metrics.risk.reidentification import Reidentification
     from halfmask.models.verdict import Model, Verdict
-    from halfmask.release.candidate import Attempt
+    from halfmask.release.candidate import Attempt, GroupShare
     from halfmask.release.demands import DemandsStatement, NoisyDemands
     from halfmask.release.document import ColumnChange
     from halfmask.release.partition import ClassSizes
@@ -100,6 +100,7 @@ class Release:
         gap: the proven distance to the optimum; 0.0 is optimal, None is a heuristic.
         tried: the methods that were looked at where none was named, with what each loses and how
             long it took; documents say no time, and no loss of rows that do not leave.
+        absent: the groups that lose most rows, as far as they may be named.
         schema: what the released columns are, for whoever reads the rows; None where no roles are.
     """
 
@@ -124,6 +125,7 @@ class Release:
     metric: str = "none"
     gap: float | None = None
     tried: tuple[Attempt, ...] = ()
+    absent: tuple[GroupShare, ...] = ()
     schema: Schema | None = None
     _aside: StagedRows | None = field(default=None, repr=False)
 
@@ -354,6 +356,7 @@ class Release:
             "metric": self.metric,
             "gap": self.gap,
             **({"tried": self.tried} if self.tried else {}),
+            **({"absent": self.absent} if self.absent else {}),
             "steps": len(self.recoding.steps) if self.recoding is not None else 0,
             "parameters": self.parameters,
             **({"statement": self.statement} if self.statement else {}),

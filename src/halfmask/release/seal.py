@@ -293,6 +293,7 @@ def _seal_table(candidate: Candidate) -> Release:
         metric=candidate.metric,
         gap=candidate.gap,
         tried=tuple(candidate.tried),
+        absent=tuple(candidate.absent),
         schema=_schema_of(candidate, facts.columns, rows),
         origin=table.origin,
         given=given,
