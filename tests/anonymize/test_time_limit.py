@@ -143,6 +143,27 @@ def test_without_a_limit_a_wide_table_tries_the_same_in_another_order():
     assert auto.suitable_methods(large, models, "loss", limit) == ["k-member"]
 
 
+def test_a_large_table_in_a_hurry_is_cut_first(monkeypatch):
+    """A search of levels that ends at the top keeps nothing, a division wherever it is stopped."""
+    table, models = people(2_000, 30), [hm.KAnonymity(2)]
+    hurry, leisure = (auto.Clock(seconds, 1, 0.0, 0.0) for seconds in (0.5, 60.0))
+    assert auto.suitable_methods(table, models, "loss", hurry) == ["mondrian"]
+    assert auto.suitable_methods(table, models, "loss", leisure)[0] == "local"
+    assert auto.suitable_methods(table, models, "loss")[0] == "local"
+    clock, shares = Clock(), {}
+    monkeypatch.setattr(auto, "time", clock)
+    monkeypatch.setattr(auto, "_score", lambda found, _: found.step.mean())
+
+    def search(name: str, seconds: float | None) -> SimpleNamespace:
+        shares[name] = seconds
+        clock.now += seconds
+        return SimpleNamespace(left_out=0, step=np.zeros(1))
+
+    choice = auto.Choice(models, None, 0.0, hurry, {})
+    auto.try_methods(Tuples.of(table), choice, search)
+    assert shares == {"mondrian": pytest.approx(0.5 - 0.08 * 0.5)}  # all that the door leaves
+
+
 def test_the_settings_of_a_frontier_share_one_limit(monkeypatch):
     clock = Clock()
     monkeypatch.setattr(auto, "time", clock)

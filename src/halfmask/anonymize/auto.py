@@ -3,8 +3,8 @@
 Candidates are made one after the other, cheapest first, and scored alike: by the loss of the labels
 on all rows, those left out counted in full, or by the metric that was asked for. Without a time
 limit what is tried depends on the size of the table alone, so that a search can be repeated; with
-one, each method gets an even share of what is left of it. On a wide table, where every search can
-use all the time there is, the one that gains most by it comes first and may take all.
+one, each method gets an even share of what is left of it. On a table so wide or large that a search
+can use all the time there is, the one that gains most by it comes first and may take all.
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ _DIVIDED = ("dbil",)
 _DOOR_SHARE = 0.08  # of a limit, for labels and the door
 _DOOR_CELL = 2e-6  # or so many seconds of the processor for a row's cell, if that is more
 _DOOR_MOST = 0.75  # of a limit, whatever the table is like
+_LEVEL_CELL = 1e-5  # seconds for a row's cell below which a search of levels may end at the top
 NOTHING = 0.01  # seconds that stand for none
 _PACE_KNOWN = 0.05  # seconds of the processor from which a pace is believed
 
@@ -166,19 +167,20 @@ def try_methods(
     seen: list[Attempt] = []
     kept: dict[str, Candidate] = {}
     failure: HalfmaskError | None = None
-    turns = [(one, _unfit(one, table, choice)) for one in _in_turn(table)]
+    turns = [(one, _unfit(one, table, choice)) for one in _in_turn(table, choice.limit)]
+    greedy = _wide(table) or _hurried(table, choice.limit)
     open_ = sum(unfit is None for _, unfit in turns)
     for contender, unfit in turns:
         reason = unfit
         left = None if choice.clock is None else choice.clock.left
         if reason is None and left is not None and best is not None:
-            least = max(one.seconds or 0.0 for one in seen) if _wide(table) else 0.1 * choice.limit
+            least = max(one.seconds or 0.0 for one in seen) if greedy else 0.1 * choice.limit
             reason = "no time was left" if left < least else None
         if reason is not None:
             seen.append(Attempt(contender.name, reason=reason))
             continue
         began = time.monotonic()
-        share = None if left is None else max(left if _wide(table) else left / open_, NOTHING)
+        share = None if left is None else max(left if greedy else left / open_, NOTHING)
         open_ -= 1
         try:
             found = run(contender.name, share)
@@ -206,20 +208,29 @@ def suitable_methods(
 ) -> list[str]:
     """The methods that would be tried, in their turn; where the first may take all, it alone."""
     choice, rows = Choice(models, metric, 0.0, clock, {}), Tuples.of(table)
-    names = [one.name for one in _in_turn(rows) if _unfit(one, rows, choice) is None]
-    return names[:1] if clock is not None and _wide(rows) else names
+    turns = _in_turn(rows, choice.limit)
+    names = [one.name for one in turns if _unfit(one, rows, choice) is None]
+    greedy = clock is not None and (_wide(rows) or _hurried(rows, clock.limit))
+    return names[:1] if greedy else names
 
 
 def _wide(table: Tuples) -> bool:
     return len(table.table.schema.quasi) > LEVELS
 
 
-def _in_turn(table: Tuples) -> list[Contender]:
-    """The methods, cheapest first; of a wide table what grows classes from far-off rows.
+def _hurried(table: Tuples, limit: float) -> bool:
+    """Whether a time limit (0: none) ends searches of levels before they leave the top."""
+    return 0 < limit < _LEVEL_CELL * len(table) * len(table.table.schema.quasi)
 
-    There it loses least within any time, while cuts need all of it to come near.
+
+def _in_turn(table: Tuples, limit: float) -> list[Contender]:
+    """The methods, cheapest first, but for what loses least within any time.
+
+    Of a wide table that is what grows classes from far-off rows, while cuts need all of it to come
+    near; of a large one in a hurry cuts, which are useful wherever they are stopped.
     """
-    return sorted(CONTENDERS, key=lambda one: _wide(table) and one.name != "k-member")
+    first = "k-member" if _wide(table) else "mondrian" if _hurried(table, limit) else None
+    return sorted(CONTENDERS, key=lambda one: first is not None and one.name != first)
 
 
 def _unfit(contender: Contender, table: Tuples, choice: Choice) -> str | None:
