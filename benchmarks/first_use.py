@@ -6,7 +6,8 @@ Each command runs in a fresh process with an empty folder of compiled kernels, a
 what the first run left there. Between the commands a yardstick is measured, a loop of Python alone
 that takes 0.6 s of a quiet machine: a command is also printed in seconds of such a machine, by the
 yardsticks before and behind it. Prints a line per command and JSON at the end; the exit code is 1
-where a first use takes longer than ``--limit`` such seconds, where one is given.
+where a first use takes longer than ``--limit`` such seconds, where one is given, or where a command
+that writes ends without having written.
 """
 
 from __future__ import annotations
@@ -116,7 +117,9 @@ def seconds(arguments: list[str], cache: str) -> float:
         check=False,
     )
     after = os.times()
-    if ran.returncode not in (0, 2):
+    written = Path(arguments[arguments.index("-o") + 1]) if "-o" in arguments else None
+    # A refusal is quick: what writes must have written.
+    if ran.returncode not in (0, 2) or (written is not None and ran.returncode):
         raise SystemExit(f"{' '.join(arguments)}: {ran.stderr.decode()}")
     spent = after.children_user - before.children_user
     return spent + after.children_system - before.children_system

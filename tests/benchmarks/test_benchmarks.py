@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import nullcontext
 from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -229,3 +231,17 @@ def test_comparators_of_chapter_5_come_near_where_there_is_no_noise(name: str, m
     faint = script.COMPARATORS[name](counts, 1e-3, np.random.default_rng(0))
     assert faint.shape == counts.shape
     assert (faint >= 0).all()
+
+
+@pytest.mark.parametrize(("words", "code", "ends"), [
+    (["synthesize", "f", "-o", "out"], 2, True),  # refused, so that nothing was written
+    (["check", "f"], 2, False),  # found out what was asked
+    (["synthesize", "f", "-o", "out"], 0, False),
+])  # fmt: skip
+def test_a_refusal_is_no_first_use(words, code, ends, monkeypatch) -> None:
+    monkeypatch.syspath_prepend(SCRIPTS)
+    script = import_module("first_use")
+    ran = SimpleNamespace(returncode=code, stderr=b"refused")
+    monkeypatch.setattr(script.subprocess, "run", lambda *_, **__: ran)
+    with pytest.raises(SystemExit, match="refused") if ends else nullcontext():
+        script.seconds(words, "cache")
