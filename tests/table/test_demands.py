@@ -44,6 +44,13 @@ def test_numbered_people_match_whatever_their_type(tmp_path: Path) -> None:
     assert table.arrow["k"].to_pylist() == [3, 7]
 
 
+def test_a_policy_file_is_read_in_its_own_encoding_with_its_own_delimiter(tmp_path: Path) -> None:
+    people = hm.read(pa.table({"id": ["Jörg", "Zoë"], "age": [1, 2]}), {"table": {"person": "id"}})
+    path = tmp_path / "p.csv"
+    path.write_bytes("person;k\nJörg;7\nZoë;3\n".encode("latin-1"))
+    assert resolve_demand(with_policies(people, path), "k", []).tolist() == [7, 3]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

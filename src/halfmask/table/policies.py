@@ -31,8 +31,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from halfmask.errors import ParameterError, SchemaError, usable_path
+from halfmask.errors import InputError, ParameterError, SchemaError, usable_path
 from halfmask.table.columns import quote_names
+from halfmask.table.files.text_file import detect_delimiter, detect_encoding, read_sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -280,8 +281,15 @@ def _rows(path: Path) -> pa.Table:
         # A person is known as written: 007 is not 7.
         kinds = dict.fromkeys(("person", "Person", "PERSON"), pa.string())
         options = csv.ConvertOptions(strings_can_be_null=True, null_values=[""], column_types=kinds)
-        return csv.read_csv(path, convert_options=options)
-    except (OSError, pa.ArrowInvalid):
+        encoding = detect_encoding(path)
+        delimiter = detect_delimiter(read_sample(path, encoding), header=True)
+        return csv.read_csv(
+            path,
+            read_options=csv.ReadOptions(encoding=encoding),
+            parse_options=csv.ParseOptions(delimiter=delimiter),
+            convert_options=options,
+        )
+    except (OSError, InputError, pa.ArrowInvalid):
         raise SchemaError(_unread(path, "CSV or Parquet")) from None
 
 
