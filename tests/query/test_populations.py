@@ -273,3 +273,14 @@ def test_np_integers_do_not_reach_the_answer() -> None:
         pa.table({"c": ["x"] * 5}), "SELECT c, COUNT(*) AS n FROM t GROUP BY c GUARANTEE k = 2"
     )
     assert not any(isinstance(v, np.generic) for v in answer.to_dict().values())
+
+
+def test_people_who_stand_in_several_rows_are_said_to_count_in_each():
+    ids = [i for i in range(6) for _ in range(2)]
+    table = hm.read(
+        {"id": ids, "city": ["a", "b"] * 6},
+        {"table": {"person": "id"}, "columns": {"city": "quasi"}},
+    )
+    answer = hm.query(table, "SELECT city, COUNT(*) FROM people GROUP BY city GUARANTEE k = 2")
+    words = "12 people (once for each row they stand in) could be published."
+    assert answer.coverage[0] == f"2 rows; {words}"

@@ -13,6 +13,7 @@ from halfmask.errors import ParameterError, QueryError, SchemaError
 from halfmask.query.catalog import open_catalog
 from halfmask.query.semantics import EFFORT
 from halfmask.release.candidate import AnswerCandidate, LargestShares, Promise
+from halfmask.release.release import REPEATED
 from halfmask.table.schema import FLOOR
 
 if TYPE_CHECKING:
@@ -125,9 +126,7 @@ def _notes(
     if shares is not None:
         notes.append(DOMINATED)
     if plan.repeat:
-        notes.append(
-            "People with several rows count once for each row of the answer they stand in."
-        )
+        notes.append(REPEATED)
     return tuple(notes)
 
 

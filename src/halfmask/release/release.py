@@ -391,6 +391,9 @@ class Release:
         return render({**self.to_dict(), "certificate": dict(facts)})
 
 
+REPEATED = "People with several rows count once for each row of the answer they stand in."
+
+
 @dataclass(frozen=True, slots=True)
 class AnswerLevel(Result):
     """One level of the chain and what was published there."""
@@ -446,7 +449,8 @@ class Answer(Release):
     def coverage(self) -> tuple[str, ...]:
         """How many people the rows cover, and why not the others, in sentences."""
         rows = "1 row" if len(self) == 1 else f"{len(self):,} rows"
-        out = [f"{rows}; {self.people:,} people could be published."]
+        each = " (once for each row they stand in)" if REPEATED in self.notes else ""
+        out = [f"{rows}; {self.people:,} people{each} could be published."]
         for reason, people in self.withheld.items():
             many = "nobody, or too few to say" if people is None else f"{people:,} people"
             out.append(f"Withheld, {reason}: {many}.")
