@@ -72,11 +72,11 @@ def search_people(
             if needed <= least:
                 least, broken = needed, failing
             if not more:
-                return _told(found, suppression, gone)
+                return _with_notes(found, suppression, gone)
             fits = needed <= allowed and needed < everybody
             stays = keep | (found.step < 0)
             if fits and _stay(found, stays, models):
-                return _told(_of_rows(found, stays, models), suppression, gone + more)
+                return _with_notes(_of_rows(found, stays, models), suppression, gone + more)
             if not fits or found.left_out or any(model.original for model in models):
                 break  # else a division makes other labels of other rows: it is asked again
             gone, rows = needed, rows.keep(keep)
@@ -132,7 +132,7 @@ def _of_rows(found: Candidate, stays: NDArray[np.bool_], models: Sequence[Model]
     return replace(found, table=table, tuples=counted, step=step, recoding=recoding, loss=None)
 
 
-def _told(found: Candidate, suppression: float, gone: int) -> Candidate:
+def _with_notes(found: Candidate, suppression: float, gone: int) -> Candidate:
     """The candidate with how many rows were left out with their people."""
     parameters, notes = dict(found.parameters), list(found.notes)
     if "suppression" in parameters:
