@@ -50,3 +50,24 @@ def test_rows_of_one_person_are_no_group():
     release = released(hm.read({"id": who, "street": street, "ill": ill}, schema=schema))
     assert release.suppressed == 32
     assert release.absent == ()
+
+
+@pytest.mark.parametrize("method", ["optimal", "local", "auto"])
+def test_whoever_cannot_be_served_counts_in_no_group(method):
+    """Attacker: reads the certificate; 29 people and the victim demand more than all can give."""
+
+    def told(victim, nine):
+        rows = [(f"s{i % 10}", "no", ("flu", "gout")[i % 2], 2) for i in range(300)]
+        rows += [(f"s{i % 10}", ("yes", "no")[i >= nine], "flu", 10**6) for i in range(29)]
+        rows += [(f"v{i}", "yes", "gout", 2) for i in range(9)]
+        rows += [(f"o{i}", "no", "flu", 2) for i in range(12)]
+        rows.append(("s1", victim, "gout", 10**6))
+        street, served, ill, own = zip(*rows, strict=True)
+        columns = {"street": street, "served": served, "ill": ill, "own": own}
+        schema = SCHEMA | {"policy": {"k": "own"}}
+        table = hm.read(columns, schema=schema)
+        more = {"on_infeasible": "suppress"} if method == "auto" else {}
+        return hm.anonymize(table, method=method, suppression=0.3, **more).absent
+
+    assert told("no", 9) == told("yes", 9) == told("yes", 20)
+    assert told("no", 0) == told("yes", 0) == told("no", 1)

@@ -35,7 +35,7 @@ def absent_groups(rows: Tuples, found: Candidate, most: int = 10) -> tuple[Group
     """The groups of quasi-identifiers and sensitive columns that lose most, the worst first.
 
     Args:
-        rows: entries that stand for all rows.
+        rows: entries that stand for all rows but those of people whom nothing can serve.
         found: the candidate made of them, or of some of them.
         most: how many are named.
     """

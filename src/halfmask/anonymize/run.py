@@ -31,6 +31,7 @@ from halfmask.models.requirements import (
     ALLOW,
     KEYWORDS,
     LEAVE_OUT,
+    leave_out_entries,
     prepare,
     refuse_contradiction,
     refuse_keywords,
@@ -213,7 +214,9 @@ def _release(
     made = replace(
         found, demands=wish.demands, tried=tried, parameters=parameters, pseudonym=key, notes=notes
     )
-    return seal(replace(made, absent=absent_groups(rows, made)))
+    # Nothing is told of whoever demands more than all can give, not even in a count.
+    served, _ = leave_out_entries(rows, models, rows.rows, "")
+    return seal(replace(made, absent=absent_groups(served, made)))
 
 
 def _find(
