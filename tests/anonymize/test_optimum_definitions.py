@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from effort import THOROUGH
+from written_hierarchy import WrittenHierarchy
 
 import halfmask as hm
 from halfmask.anonymize import optimal
@@ -24,7 +25,6 @@ from halfmask.anonymize.problem import RecodingProblem
 from halfmask.metrics.cost import METRICS
 from halfmask.models.requirements import prepare, statistics
 from halfmask.table.columns import Column
-from halfmask.table.hierarchy import from_levels
 from halfmask.table.schema import Schema
 from halfmask.table.table import Table
 from halfmask.table.tuples import Tuples
@@ -33,25 +33,6 @@ TABLES = 400 if THOROUGH else 35
 SHARES = (0.0, 0.1, 0.2, 0.35, 0.6, 1.0)
 ORDER = (1, 2, 3, 4, 5, 6)
 TINY = 1e-12
-
-
-class Written:
-    """A hierarchy written down value by value."""
-
-    def __init__(self, labels):
-        self.labels = labels
-
-    def build(self, column, values):
-        known = values.to_pylist()
-        depth = range(len(next(iter(self.labels.values()))))
-        rest = [v for v in self.labels if v not in known]
-        return from_levels(
-            [[self.labels[v][level] for v in known] for level in depth],
-            other_leaves=[[self.labels[v][level] for v in rest] for level in depth],
-        )
-
-    def to_dict(self):
-        return {}
 
 
 def random_tree(rng, names, *, top):
@@ -115,9 +96,11 @@ class World:
         types = {"t_i": pa.float64()} | dict.fromkeys(("o", "k_i", "l_i", "w"), pa.int64())
         names = [*self.quasi, *"sfoh", "k_i", "l_i", "t_i", "w", "house"]
         names += ["who"] * self.several
-        columns = {q: Column("quasi", hierarchy=Written(self.trees[q])) for q in self.quasi}
+        columns = {
+            q: Column("quasi", hierarchy=WrittenHierarchy(self.trees[q])) for q in self.quasi
+        }
         columns |= {name: Column("sensitive") for name in "sfo"}
-        columns["h"] = Column("sensitive", hierarchy=Written(self.tree))
+        columns["h"] = Column("sensitive", hierarchy=WrittenHierarchy(self.tree))
         policy = {"k": "k_i", "l": "l_i", "t": "t_i"}
         schema = Schema(
             columns, "who" if self.several else None, policy=policy, household="house", weight="w"

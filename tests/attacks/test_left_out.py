@@ -326,3 +326,48 @@ def test_the_door_takes_no_hierarchy_that_was_found_from_rows_that_stay() -> Non
     table = replace(words({"hierarchy": {"flat": True}}), found=frozenset({"word"}))
     with pytest.raises(InternalError, match="made of rows that do not leave"):
         seal(forget(table, {"word": 0}))
+
+
+TOKEN_KEY = b"a secret of more than 16 bytes"
+
+
+@pytest.mark.parametrize(
+    ("method", "share", "more"),
+    [("optimal", 0.3, {}), ("auto", 0.2, {"on_infeasible": "suppress"})],
+)
+def test_tokens_tell_nothing_of_whoever_cannot_be_served(method, share, more):
+    """Attacker: reads a release with tokens, or its refusal; the victim demands k = 10^6."""
+
+    def told(age, sex, ill):
+        people = [
+            (i // 2, 20 + i * 7 % 4 * 10, "fm"[i % 3 % 2], "ab"[i % 5 % 2], 2) for i in range(300)
+        ]
+        people += [(999, age, sex, ill, 10**6)] * 2
+        names = ("id", "age", "sex", "ill", "own")
+        table = hm.read(
+            dict(zip(names, zip(*people, strict=True), strict=True)),
+            schema={
+                "table": {"person": "id"},
+                "columns": {
+                    "age": {"role": "quasi", "hierarchy": {"intervals": [10, 20]}},
+                    "sex": "quasi",
+                    "ill": "sensitive",
+                },
+                "policy": {"k": "own"},
+            },
+        )
+        try:
+            release = hm.anonymize(
+                table,
+                hm.KAnonymity(3),
+                method=method,
+                pseudonym=TOKEN_KEY,
+                suppression=share,
+                **more,
+            )
+        except hm.errors.HalfmaskError as error:
+            return str(error)
+        rows = sorted(map(str, release.to_arrow().to_pylist()))
+        return rows, release.notes, release.suppressed, release.loss, release.levels
+
+    assert told(30, "f", "a") == told(97, "x", "b") == told(20, "m", "unheard of")

@@ -146,7 +146,7 @@ def seal_synthetic(candidate: SyntheticCandidate, names: Sequence[str]) -> Synth
     notes.append(
         "No formal guarantee is claimed for rows; the measured figures speak of the attacks that "
         "were tried. They are of everybody, and can tell how many people hold what was withheld: "
-        "this page is for who may see the table."
+        "they are for who may see the table."
     )
     statement = {
         "kind": "synthetic",
